@@ -1,0 +1,284 @@
+"""Find out which bands a raster has, from whatever its metadata says.
+
+In this order: the user's explicit choice, GDAL's `IMAGERY` domain, ENVI's `wavelength`, band
+descriptions, colour interpretation, and last the number of bands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from smokegeo.bands import Band, BandSet
+from smokegeo.bandnames import guess_sensor, parse_band_name
+from smokegeo.errors import InputError, UsageError
+from smokegeo.sensors import sensor as find_sensor
+
+if TYPE_CHECKING:
+    from rasterio.io import DatasetReader
+
+#: What a bare number of bands most likely is.
+_BY_COUNT = {
+    3: ("mss", 3, "red, green, blue"),
+    4: ("naip", 4, "red, green, blue, near infrared"),
+    5: ("rededge_mx", 5, "MicaSense RedEdge"),
+    6: ("satellite", 6, "blue, green, red, near infrared and two short-wave infrared bands"),
+    8: ("planetscope8", 8, "PlanetScope SuperDove"),
+    13: ("sentinel2", 13, "Sentinel-2"),
+    25: ("hss", 25, "the 25 bands of HSSDataset"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RasterMeta:
+    """What a raster file says about its bands; one entry per band in each sequence."""
+
+    descriptions: Sequence[str | None]
+    colours: Sequence[str] = ()
+    imagery: Sequence[Mapping[str, str]] = ()
+    envi: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    filename: str = ""
+
+    @property
+    def count(self) -> int:
+        """The number of raster bands, alpha included."""
+        return len(self.descriptions)
+
+
+@dataclass(frozen=True, slots=True)
+class BandReading:
+    """The bands found, the one-based raster band of each, where that was read, and doubts."""
+
+    bands: BandSet
+    indexes: tuple[int, ...]
+    source: str
+    warnings: tuple[str, ...] = ()
+
+
+def raster_meta(src: DatasetReader) -> RasterMeta:
+    """Collect the band metadata of an open raster."""
+    return RasterMeta(
+        descriptions=tuple(src.descriptions),
+        colours=tuple(colour.name for colour in src.colorinterp),
+        imagery=tuple(src.tags(i, ns="IMAGERY") for i in src.indexes),
+        envi=src.tags(ns="ENVI"),
+        tags=src.tags(),
+        filename=src.name.replace("\\", "/").rpartition("/")[2],
+    )
+
+
+def read_bands(
+    meta: RasterMeta, *, sensor: str | None = None, bands: str | None = None
+) -> BandReading:
+    """Say which bands the raster has; `sensor` or `bands` override what the file says.
+
+    `bands` names every data band in order, `red,green,blue,nir` or `490nm,560nm,665nm`.
+    """
+    data = _data_indexes(meta)
+    if bands is not None:
+        return _from_names(bands, sensor, meta, data)
+    if sensor is not None:
+        return _from_sensor(sensor, meta, data)
+    for reader in (_from_imagery, _from_envi, _from_descriptions, _from_colours):
+        reading = reader(meta, data)
+        if reading is not None:
+            return reading
+    return _from_count(data)
+
+
+def _data_indexes(meta: RasterMeta) -> tuple[int, ...]:
+    """Return the one-based bands that hold data: all but alpha.
+
+    A band called alpha by its colour but described as a spectral band (four-band aerial
+    photographs are often written so) is data.
+    """
+    keep = []
+    for index, description in enumerate(meta.descriptions, start=1):
+        colour = meta.colours[index - 1] if meta.colours else ""
+        if colour != "alpha" or (description and parse_band_name(description)):
+            keep.append(index)
+    return tuple(keep)
+
+
+def _from_names(
+    text: str, sensor: str | None, meta: RasterMeta, data: tuple[int, ...]
+) -> BandReading:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if len(names) not in (len(data), meta.count):
+        raise UsageError(
+            f"--bands names {len(names)} bands, the raster has {len(data)}; name each one in order."
+        )
+    preset = None if sensor is None else find_sensor(sensor).bands
+    found = []
+    for name in names:
+        if preset is not None:
+            found.append(preset[preset.index(name)])
+            continue
+        band = parse_band_name(name, guess_sensor(names, meta.tags, meta.filename).name)
+        found.append(Band(name) if band is None else band)
+    indexes = data if len(names) == len(data) else tuple(range(1, meta.count + 1))
+    return BandReading(BandSet(tuple(found), sensor), indexes, "explicit choice")
+
+
+def _from_sensor(name: str, meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
+    preset = find_sensor(name)
+    if len(preset.bands) == len(data):
+        return BandReading(preset.bands, data, "explicit choice")
+    # A subset of the sensor's bands: the descriptions must say which.
+    found: list[Band] = []
+    for index in data:
+        description = meta.descriptions[index - 1]
+        band = parse_band_name(description, preset.name) if description else None
+        if band is None or band.name not in preset.bands.names:
+            raise InputError(
+                f"{meta.filename or 'the raster'} has {len(data)} bands, {preset.title} has "
+                f"{len(preset.bands)}, and band {index} is not described. Name them with --bands."
+            )
+        found.append(band)
+    return BandReading(BandSet(tuple(found), preset.name), data, "explicit choice")
+
+
+def _from_imagery(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
+    if not meta.imagery:
+        return None
+    wavelengths, widths = [], []
+    for index in data:
+        tags = meta.imagery[index - 1]
+        wavelengths.append(_positive(tags.get("CENTRAL_WAVELENGTH_UM"), 1000))
+        widths.append(_positive(tags.get("FWHM_UM"), 1000))
+    return _from_numbers(meta, data, wavelengths, widths, "IMAGERY metadata")
+
+
+def _from_envi(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
+    numbers = _envi_list(meta.envi.get("wavelength", ""))
+    if len(numbers) != meta.count:
+        return None
+    unit = meta.envi.get("wavelength_units", meta.envi.get("wavelength units", "")).casefold()
+    if unit.startswith(("micro", "um", "µm", "μm")):
+        factor = 1000.0
+    elif unit.startswith("nano") or unit == "nm":
+        factor = 1.0
+    else:
+        # Units are often "Unknown": no sensor of ours sees below 100 nm or beyond 100 um.
+        factor = 1000.0 if max(n or 0 for n in numbers) < 100 else 1.0
+    widths = _envi_list(meta.envi.get("fwhm", ""))
+    if len(widths) != meta.count:
+        widths = [None] * meta.count
+    return _from_numbers(
+        meta,
+        data,
+        [_scaled(numbers[i - 1], factor) for i in data],
+        [_scaled(widths[i - 1], factor) for i in data],
+        "ENVI wavelength",
+    )
+
+
+def _from_numbers(
+    meta: RasterMeta,
+    data: tuple[int, ...],
+    wavelengths: Sequence[float | None],
+    widths: Sequence[float | None],
+    source: str,
+) -> BandReading | None:
+    """Build the reading from measured wavelengths; names come from the descriptions."""
+    if not any(wavelengths):
+        return None
+    hint = guess_sensor([d or "" for d in meta.descriptions], meta.tags, meta.filename)
+    found = []
+    for position, index in enumerate(data):
+        description = (meta.descriptions[index - 1] or "").strip()
+        nm, fwhm = wavelengths[position], widths[position]
+        if nm is None:  # a band without wavelength among others that have one
+            found.append(parse_band_name(description, hint.name) or Band(f"band {index}"))
+            continue
+        short = description and len(description) <= 20 and "(" not in description
+        found.append(Band(description if short else f"{nm:g}nm", round(nm, 3), fwhm))
+    return BandReading(BandSet(_unique(found, data)), data, source)
+
+
+def _from_descriptions(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
+    texts = [meta.descriptions[index - 1] or "" for index in data]
+    hint = guess_sensor(texts, meta.tags, meta.filename)
+    found = [parse_band_name(text, hint.name) for text in texts]
+    if not any(found):
+        return None
+    warnings = [hint.warning] if hint.warning else []
+    bands = []
+    for index, text, band in zip(data, texts, found, strict=True):
+        if band is None:
+            band = Band(text.strip() or f"band {index}")
+            warnings.append(f"band {index} ({text or 'no description'}) is not understood")
+        bands.append(band)
+    unique = _unique(bands, data)
+    named = all(band is not None for band in found) and unique == tuple(bands)
+    in_sensor = (
+        hint.name
+        if named and hint.name and set(b.name for b in unique) <= _names(hint.name)
+        else None
+    )
+    return BandReading(BandSet(unique, in_sensor), data, "band descriptions", tuple(warnings))
+
+
+def _from_colours(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
+    if not meta.colours:
+        return None
+    colours = [meta.colours[index - 1] for index in data]
+    if len(set(colours) & {"red", "green", "blue"}) < 3:
+        return None
+    found = [parse_band_name(colour) or Band(f"band {i}") for i, colour in zip(data, colours)]
+    warnings: tuple[str, ...] = ()
+    if len(data) == 4 and colours[:3] == ["red", "green", "blue"] and colours[3] == "undefined":
+        found[3] = parse_band_name("nir") or found[3]
+        warnings = ("band 4 has no name; assuming near infrared",)
+    return BandReading(BandSet(_unique(found, data)), data, "colour interpretation", warnings)
+
+
+def _from_count(data: tuple[int, ...]) -> BandReading:
+    guess = _BY_COUNT.get(len(data))
+    if guess is None:
+        bands = BandSet(tuple(Band(f"band {index}") for index in data))
+        return BandReading(
+            bands, data, "band count", ("bands have no names; say which they are with --bands",)
+        )
+    preset, count, words = guess
+    return BandReading(
+        BandSet(find_sensor(preset).bands.bands[:count]),
+        data,
+        "band count",
+        (f"bands have no names; assuming {words} because there are {count}",),
+    )
+
+
+def _names(sensor: str) -> set[str]:
+    return set(find_sensor(sensor).bands.names)
+
+
+def _unique(bands: Sequence[Band], data: tuple[int, ...]) -> tuple[Band, ...]:
+    """Return the bands with repeated names told apart by their raster band number."""
+    names = [band.name for band in bands]
+    return tuple(
+        band
+        if names.count(band.name) == 1
+        else Band(f"{band.name} #{i}", band.wavelength_nm, band.fwhm_nm)
+        for i, band in zip(data, bands, strict=True)
+    )
+
+
+def _envi_list(text: str) -> list[float | None]:
+    items = [item for item in re.split(r"[,\s]+", text.strip().strip("{}").strip()) if item]
+    return [_positive(item) for item in items]
+
+
+def _positive(text: str | None, factor: float = 1.0) -> float | None:
+    try:
+        value = float(text) if text is not None else 0.0
+    except ValueError:
+        return None
+    return value * factor if 0 < value < float("inf") else None
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor

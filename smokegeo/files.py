@@ -1,0 +1,91 @@
+"""Write files and folders so that a reader sees all of them or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from smokegeo.errors import OutputError, UsageError
+
+
+def check_output(path: Path, *, overwrite: bool = False) -> None:
+    """Refuse an output that could not be written later: wrong folder, no rights, in the way."""
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: folder {path.parent} does not exist. Make it first.")
+    if path.exists() and not overwrite:
+        raise UsageError(f"{path} exists already. Choose another name or pass --overwrite.")
+    if not os.access(path.parent, os.W_OK):
+        raise OutputError(f"{path}: no permission to write in {path.parent}.")
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that takes its place when the block succeeds.
+
+    The suffix stays last, so that drivers which go by it still work.
+    """
+    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    try:
+        yield part
+        with part.open("rb") as handle:
+            os.fsync(handle.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """Yield an empty folder beside `path` that takes its place when the block succeeds.
+
+    An existing folder is replaced only with `overwrite`, and only after the new one is whole.
+    """
+    path = Path(os.path.abspath(path))
+    if path.exists() and not overwrite and not _is_empty_folder(path):
+        raise UsageError(f"{path} exists already. Choose another folder or pass --overwrite.")
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is a file, not a folder.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be made ({error.strerror}).") from error
+    try:
+        part.chmod(0o755)  # mkdtemp makes it private; a dataset is to be shared
+        yield part
+        if path.exists():
+            shutil.rmtree(path)
+        os.replace(part, path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def need_space(folder: Path, size_bytes: int) -> None:
+    """Refuse to start work that would not fit on the disk of `folder`."""
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < size_bytes:
+        raise OutputError(
+            f"{folder}: {free / 1e9:.1f} GB free, about {size_bytes / 1e9:.1f} GB needed. "
+            "Free some space or choose another disk."
+        )
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, read in pieces."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())
