@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from smokegeo.bandnames import guess_sensor, is_auxiliary, parse_band_name
 from smokegeo.bands import Band, BandSet
-from smokegeo.bandnames import guess_sensor, parse_band_name
 from smokegeo.errors import InputError, UsageError
+from smokegeo.sensors import Sensor
 from smokegeo.sensors import sensor as find_sensor
 
 if TYPE_CHECKING:
@@ -29,6 +30,25 @@ _BY_COUNT = {
     13: ("sentinel2", 13, "Sentinel-2"),
     25: ("hss", 25, "the 25 bands of HSSDataset"),
 }
+
+#: Colour interpretations that name a part of the spectrum.
+_SPECTRAL = {"red", "green", "blue", "coastal", "rededge", "nir", "swir", "mwir", "lwir", "tir"}
+
+#: ENVI's wavelength units, as factors to nm; those of frequencies and counters are not listed.
+_ENVI_UNITS = {
+    "nanometers": 1.0,
+    "nm": 1.0,
+    "micrometers": 1000.0,
+    "microns": 1000.0,
+    "um": 1000.0,
+    "μm": 1000.0,  # casefold turns the micro sign into this letter
+    "angstroms": 0.1,
+    "millimeters": 1e6,
+    "mm": 1e6,
+}
+
+#: Descriptions that programs fill in by themselves: `Band 1`, `Layer_2`, `3`, `Gray`.
+_FILLER = re.compile(r"(?:(?:band|layer|channel)[ _.-]?)?[\d.]*|gr[ae]y|undefined|unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +102,8 @@ def read_bands(
         return _from_names(bands, sensor, meta, data)
     if sensor is not None:
         return _from_sensor(sensor, meta, data)
-    for reader in (_from_imagery, _from_envi, _from_descriptions, _from_colours):
+    readers = (_from_imagery, _from_envi, _from_descriptions, _from_colours, _from_unknown)
+    for reader in readers:
         reading = reader(meta, data)
         if reading is not None:
             return reading
@@ -93,12 +114,16 @@ def _data_indexes(meta: RasterMeta) -> tuple[int, ...]:
     """Return the one-based bands that hold data: all but alpha.
 
     A band called alpha by its colour but described as a spectral band (four-band aerial
-    photographs are often written so) is data.
+    photographs are often written so), or with a wavelength, is data.
     """
+    hint = guess_sensor([text or "" for text in meta.descriptions], meta.tags, meta.filename)
     keep = []
     for index, description in enumerate(meta.descriptions, start=1):
         colour = meta.colours[index - 1] if meta.colours else ""
-        if colour != "alpha" or (description and parse_band_name(description)):
+        spectral = (description and parse_band_name(description, hint.name)) or (
+            meta.imagery and meta.imagery[index - 1].get("CENTRAL_WAVELENGTH_UM")
+        )
+        if colour != "alpha" or spectral:
             keep.append(index)
     return tuple(keep)
 
@@ -111,34 +136,50 @@ def _from_names(
         raise UsageError(
             f"--bands names {len(names)} bands, the raster has {len(data)}; name each one in order."
         )
-    preset = None if sensor is None else find_sensor(sensor).bands
-    found = []
-    for name in names:
-        if preset is not None:
-            found.append(preset[preset.index(name)])
-            continue
-        band = parse_band_name(name, guess_sensor(names, meta.tags, meta.filename).name)
-        found.append(Band(name) if band is None else band)
     indexes = data if len(names) == len(data) else tuple(range(1, meta.count + 1))
-    return BandReading(BandSet(tuple(found), sensor), indexes, "explicit choice")
+    if sensor is not None:
+        preset = find_sensor(sensor)
+        chosen = tuple(
+            _in_preset(name, preset) or preset.bands[preset.bands.index(name)] for name in names
+        )
+        return BandReading(BandSet(chosen, preset.name), indexes, "explicit choice")
+    hint = guess_sensor(names, meta.tags, meta.filename)
+    found = [parse_band_name(name, hint.name) for name in names]
+    warnings = [hint.warning] if hint.warning else []
+    warnings += [
+        f"band {n} is not understood" for n, band in zip(names, found, strict=True) if not band
+    ]
+    bands = tuple(band or Band(name) for name, band in zip(names, found, strict=True))
+    return BandReading(BandSet(bands), indexes, "explicit choice", tuple(warnings))
 
 
 def _from_sensor(name: str, meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
     preset = find_sensor(name)
-    if len(preset.bands) == len(data):
-        return BandReading(preset.bands, data, "explicit choice")
-    # A subset of the sensor's bands: the descriptions must say which.
     found: list[Band] = []
     for index in data:
-        description = meta.descriptions[index - 1]
-        band = parse_band_name(description, preset.name) if description else None
-        if band is None or band.name not in preset.bands.names:
-            raise InputError(
-                f"{meta.filename or 'the raster'} has {len(data)} bands, {preset.title} has "
-                f"{len(preset.bands)}, and band {index} is not described. Name them with --bands."
-            )
+        description = (meta.descriptions[index - 1] or "").strip()
+        band = _in_preset(description, preset)
+        if band is None and is_auxiliary(description):
+            band = Band(description)
+        if band is None:
+            break
         found.append(band)
-    return BandReading(BandSet(tuple(found), preset.name), data, "explicit choice")
+    if len(found) == len(data):  # described, perhaps a subset or in another order
+        return BandReading(BandSet(_unique(found, data), preset.name), data, "explicit choice")
+    if len(preset.bands) == len(data):
+        return BandReading(preset.bands, data, "explicit choice")
+    raise InputError(
+        f"{meta.filename or 'the raster'} has {len(data)} bands, {preset.title} has "
+        f"{len(preset.bands)}, and nothing says which one band {data[len(found)]} is. "
+        "Name them with --bands."
+    )
+
+
+def _in_preset(name: str, preset: Sensor) -> Band | None:
+    """Return the preset's own band of that name or number, if it has one."""
+    parsed = parse_band_name(name, preset.name)
+    wanted = {name.casefold(), parsed.name.casefold() if parsed else ""}
+    return next((band for band in preset.bands if band.name.casefold() in wanted), None)
 
 
 def _from_imagery(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
@@ -153,18 +194,19 @@ def _from_imagery(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
 
 
 def _from_envi(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
-    numbers = _envi_list(meta.envi.get("wavelength", ""))
+    envi = {key.casefold().replace(" ", "_"): value for key, value in meta.envi.items()}
+    numbers = _envi_list(envi.get("wavelength", ""))
     if len(numbers) != meta.count:
         return None
-    unit = meta.envi.get("wavelength_units", meta.envi.get("wavelength units", "")).casefold()
-    if unit.startswith(("micro", "um", "µm", "μm")):
-        factor = 1000.0
-    elif unit.startswith("nano") or unit == "nm":
-        factor = 1.0
-    else:
-        # Units are often "Unknown": no sensor of ours sees below 100 nm or beyond 100 um.
+    unit = envi.get("wavelength_units", "").strip().casefold()
+    if unit in ("", "unknown"):
+        # No sensor of ours sees below 100 nm or beyond 100 um.
         factor = 1000.0 if max(n or 0 for n in numbers) < 100 else 1.0
-    widths = _envi_list(meta.envi.get("fwhm", ""))
+    elif unit in _ENVI_UNITS:
+        factor = _ENVI_UNITS[unit]
+    else:
+        return None
+    widths = _envi_list(envi.get("fwhm", ""))
     if len(widths) != meta.count:
         widths = [None] * meta.count
     return _from_numbers(
@@ -192,10 +234,13 @@ def _from_numbers(
         description = (meta.descriptions[index - 1] or "").strip()
         nm, fwhm = wavelengths[position], widths[position]
         if nm is None:  # a band without wavelength among others that have one
-            found.append(parse_band_name(description, hint.name) or Band(f"band {index}"))
+            known = parse_band_name(description, hint.name)
+            found.append(known or Band(description or f"band {index}"))
             continue
         short = description and len(description) <= 20 and "(" not in description
-        found.append(Band(description if short else f"{nm:g}nm", round(nm, 3), fwhm))
+        found.append(
+            Band(description if short else f"{nm:g}nm", round(nm, 3), fwhm and round(fwhm, 3))
+        )
     return BandReading(BandSet(_unique(found, data)), data, source)
 
 
@@ -203,21 +248,20 @@ def _from_descriptions(meta: RasterMeta, data: tuple[int, ...]) -> BandReading |
     texts = [meta.descriptions[index - 1] or "" for index in data]
     hint = guess_sensor(texts, meta.tags, meta.filename)
     found = [parse_band_name(text, hint.name) for text in texts]
-    if not any(found):
+    if not any(found) and not any(is_auxiliary(text) for text in texts):
         return None
     warnings = [hint.warning] if hint.warning else []
     bands = []
     for index, text, band in zip(data, texts, found, strict=True):
         if band is None:
             band = Band(text.strip() or f"band {index}")
-            warnings.append(f"band {index} ({text or 'no description'}) is not understood")
+            if not is_auxiliary(text):
+                warnings.append(f"band {index} ({text or 'no description'}) is not understood")
         bands.append(band)
     unique = _unique(bands, data)
     named = all(band is not None for band in found) and unique == tuple(bands)
     in_sensor = (
-        hint.name
-        if named and hint.name and set(b.name for b in unique) <= _names(hint.name)
-        else None
+        hint.name if named and hint.name and {b.name for b in unique} <= _names(hint.name) else None
     )
     return BandReading(BandSet(unique, in_sensor), data, "band descriptions", tuple(warnings))
 
@@ -226,14 +270,31 @@ def _from_colours(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
     if not meta.colours:
         return None
     colours = [meta.colours[index - 1] for index in data]
-    if len(set(colours) & {"red", "green", "blue"}) < 3:
+    if len(set(colours) & _SPECTRAL) < 3:
         return None
-    found = [parse_band_name(colour) or Band(f"band {i}") for i, colour in zip(data, colours)]
+    found = [
+        parse_band_name(colour) or Band(f"band {index}")
+        for index, colour in zip(data, colours, strict=True)
+    ]
     warnings: tuple[str, ...] = ()
     if len(data) == 4 and colours[:3] == ["red", "green", "blue"] and colours[3] == "undefined":
         found[3] = parse_band_name("nir") or found[3]
         warnings = ("band 4 has no name; assuming near infrared",)
     return BandReading(BandSet(_unique(found, data)), data, "colour interpretation", warnings)
+
+
+def _from_unknown(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
+    """Keep names that a person gave but that mean nothing here, rather than count bands."""
+    texts = [(meta.descriptions[index - 1] or "").strip() for index in data]
+    if all(_FILLER.fullmatch(text.casefold()) for text in texts):
+        return None
+    bands = [Band(text or f"band {index}") for index, text in zip(data, texts, strict=True)]
+    return BandReading(
+        BandSet(_unique(bands, data)),
+        data,
+        "band descriptions",
+        (f"band names {', '.join(b.name for b in bands)} are not understood; use --bands",),
+    )
 
 
 def _from_count(data: tuple[int, ...]) -> BandReading:
@@ -258,10 +319,10 @@ def _names(sensor: str) -> set[str]:
 
 def _unique(bands: Sequence[Band], data: tuple[int, ...]) -> tuple[Band, ...]:
     """Return the bands with repeated names told apart by their raster band number."""
-    names = [band.name for band in bands]
+    names = [band.name.casefold() for band in bands]
     return tuple(
         band
-        if names.count(band.name) == 1
+        if names.count(band.name.casefold()) == 1
         else Band(f"{band.name} #{i}", band.wavelength_nm, band.fwhm_nm)
         for i, band in zip(data, bands, strict=True)
     )

@@ -13,57 +13,101 @@ from smokegeo.sensors import sensors
 _COLOURS: Mapping[str, tuple[float, float]] = {
     "coastal": (443, 20),
     "blue": (480, 70),
+    "green_i": (531, 36),
     "green": (560, 60),
     "yellow": (610, 25),
     "red": (655, 60),
     "rededge": (710, 25),
+    "rededge2": (740, 15),
+    "rededge3": (783, 20),
     "nir": (845, 100),
+    "nir08": (865, 25),
+    "nir09": (945, 40),
     "cirrus": (1375, 30),
     "swir1": (1610, 90),
     "swir2": (2200, 180),
     "mwir": (3900, 1000),
     "thermal": (10800, 4000),
+    "thermal2": (12000, 1000),
 }
+
+#: "infrared" in a few languages; near infrared only if no other word stands with it.
+_INFRARED = r"(?:infra[ _-]?(?:red|rouge|rot|r?rojo|vermelho|rosso)|ir)"
 
 #: Other words for them, most specific first; each must stand alone between non-letters.
 _WORDS: Sequence[tuple[str, str]] = (
     (r"coastal(?:[ _-]?(?:blue|aerosol))?|ultra[ _-]?blue|aerosols?", "coastal"),
-    (r"veg(?:etation)?[ _-]?red[ _-]?edge|red[ _-]?edge|rededge", "rededge"),
-    (r"near[ _-]?infra[ _-]?red|nir[ _-]?narrow|narrow[ _-]?nir|v?nir", "nir"),
-    (r"swir[ _-]?1(?:6\d*)?|short[ _-]?wave[ _-]?infra[ _-]?red[ _-]?1", "swir1"),
-    (r"swir[ _-]?2(?:2\d*)?|short[ _-]?wave[ _-]?infra[ _-]?red[ _-]?2", "swir2"),
-    (r"swir|short[ _-]?wave[ _-]?infra[ _-]?red", "swir1"),
-    (r"mwir|mid[ _-]?wave[ _-]?infra[ _-]?red", "mwir"),
-    (r"lwir|tir|thermal(?:[ _-]?(?:infra[ _-]?red|ir))?|temperature|flir", "thermal"),
+    (r"red[ _-]?edge[ _-]?(?:2|0?75|740)(?!\d)", "rededge2"),
+    (r"red[ _-]?edge[ _-]?(?:3|0?78|783)(?!\d)", "rededge3"),
+    (r"red[ _-]?edge", "rededge"),
+    (r"nir[ _-]?0?8(?!\d)|nir[ _-]?narrow|narrow[ _-]?(?:nir|near[ _-]?infra[ _-]?red)", "nir08"),
+    (r"nir[ _-]?(?:09|2)(?!\d)", "nir09"),
+    (
+        rf"nir|(?:near|proche|nah(?:es)?)[ _-]?{_INFRARED}|{_INFRARED}[ _-]?(?:proche|cercano)",
+        "nir",
+    ),
+    (rf"(?:swir|short[ _-]?wave[ _-]?{_INFRARED})[ _-]?1(?:6\d*)?", "swir1"),
+    (rf"(?:swir|short[ _-]?wave[ _-]?{_INFRARED})[ _-]?2(?:[12]\d*)?", "swir2"),
+    (rf"(?:swir|short[ _-]?wave[ _-]?{_INFRARED})(?![ _-]?\d)", "swir1"),
+    (rf"mwir|mid[ _-]?wave[ _-]?{_INFRARED}", "mwir"),
+    (r"lwir[ _-]?12", "thermal2"),
+    (
+        rf"lwir|tir|therm[a-zà-ÿ]*|(?:long[ _-]?wave|far)[ _-]?{_INFRARED}|temperature|flir",
+        "thermal",
+    ),
     (r"cirrus", "cirrus"),
     (r"blue|blau|bleu|azul", "blue"),
+    (r"green[ _-]?i", "green_i"),
     (r"green|gr(?:ü|ue)n|vert|verde", "green"),
     (r"yellow|gelb|jaune|amarillo", "yellow"),
-    (r"red|rot|rouge|rojo|vermelho", "red"),
-    (r"infra[ _-]?red", "nir"),
+    # "infra-red" that got this far is neither near nor thermal; it must not become red.
+    (r"(?<!infra[ _-])(?:red|rot|rouge|rojo|vermelho)", "red"),
 )
 _WORD_PATTERNS = tuple(
-    (re.compile(rf"(?<![a-zäöüß]){pattern}(?![a-zäöüß])"), name) for pattern, name in _WORDS
+    (re.compile(rf"(?<![a-zà-ÿ])(?:{pattern})(?![a-zà-ÿ])"), name) for pattern, name in _WORDS
 )
 
 #: Codes so short that they mean a band only when they are the whole description.
-_CODES = {"r": "red", "g": "green", "b": "blue", "n": "nir", "re": "rededge", "ir": "nir"}
+_CODES = {"r": "red", "g": "green", "b": "blue", "n": "nir", "re": "rededge", "pir": "nir"}
 
+#: Words of layers that go along with spectral bands and are none, or (pan) see all colours.
+_AUXILIARY = re.compile(
+    r"(?<![a-z])(?:b?qa|qc|quality|f?mask|udm|scl|aot|wvp|sr_aerosol|emis|dem|dsm|dtm|elevation"
+    r"|slope|aspect|azimuth|zenith|angle|ndvi|ndwi|nbr|evi|savi|pan|panchromatic)(?![a-z])"
+)
+
+#: A wavelength, or a pass-band from one to another, with its unit.
 _NUMBER = r"(\d+(?:[.,]\d+)?)"
-_NANO = re.compile(rf"(?<![\w.]){_NUMBER}\s*(?:nm|nanomet(?:er|re)s?)\b")
-_MICRO = re.compile(rf"(?<![\w.]){_NUMBER}\s*(?:um|µm|μm|micromet(?:er|re)s?|microns?)\b")
+_WAVELENGTHS = tuple(
+    (re.compile(rf"(?<![a-z\d.])(?:{_NUMBER}\s*(?:-|–|to)\s*)?{_NUMBER}\s*{unit}(?![a-z])"), factor)
+    for unit, factor in (
+        (r"(?:nm|nanom[eè]t(?:er|re)s?)", 1.0),
+        (r"(?:um|µm|μm|mi[ck]rom[eè]t(?:er|re)s?|microns?)", 1000.0),
+    )
+)
 
-#: A numbered band: B2, B02, b8a, band_4, Band 10, SR_B4, ST_B10, LC08_..._B5, sur_refl_b01.
-_NUMBERED = re.compile(r"(?<![a-z0-9])(?:s[rt]_?)?b(?:and)?[ _.-]?0*(\d{1,2}a?)(?![a-z0-9])")
+#: A numbered band: B2, B02, b8a, band_4, Band 10, SR_B4, ST_B10, LC08_..._B5; not B008.
+_NUMBERED = re.compile(
+    r"(?<![a-z0-9])(?:s[rt]_?)?b(?:and)?[ _.-]?(0[1-9]a?|[1-9]\d?a?)(?![a-z0-9])"
+)
+_KNOWN_NUMBERS = {*map(str, range(1, 13)), "8a"}
 
-#: Names in file names and tags that give the sensor away, most specific first.
-_CLUES: Sequence[tuple[str, str]] = (
-    (r"hls\.?s30", "sentinel2"),
-    (r"hls\.?l30", "landsat8"),
-    (r"sentinel[ _-]?2|s2[abc](?:_|\b)|msil[12][ac]", "sentinel2"),
-    (r"landsat[ _-]?[89]|l[co]0?[89]_|oli", "landsat8"),
-    (r"landsat[ _-]?7|le0?7_|etm", "landsat7"),
-    (r"landsat[ _-]?[45]|lt0?[45]_|\btm\b", "landsat5"),
+#: Words in file names, descriptions and tags that give the sensor away, most specific first.
+_CLUES: Sequence[tuple[re.Pattern[str], str | None]] = tuple(
+    (re.compile(rf"(?<![a-z0-9])(?:{pattern})"), name)
+    for pattern, name in (
+        (r"hls[._-]?s30", "sentinel2"),
+        (r"hls[._-]?l30", "landsat8"),
+        (r"sentinel[ _-]?2|s2[abc]?(?![a-z0-9])|msil[12][ac]", "sentinel2"),
+        (r"t\d\d[a-z]{3}_\d{8}t\d{6}|\d{8}t\d{6}_t\d\d[a-z]{3}", "sentinel2"),
+        (r"landsat[ _-]?0?[89]|l[cot]0?[89](?:_|\d{6})|l[89](?![a-z0-9])|oli(?![a-z])", "landsat8"),
+        (r"landsat[ _-]?0?7|le0?7(?:_|\d{6})|l7(?![a-z0-9])|etm(?![a-z])|b6_vcid", "landsat7"),
+        (r"landsat[ _-]?0?[45]|lt0?[45](?:_|\d{6})|l5(?![a-z0-9])", "landsat5"),
+        (r"(?:sensor|instrument)\w*[ =:]+tm(?![a-z])", "landsat5"),
+        # Sensors whose numbers mean other bands than those of any preset.
+        (r"modis|sur_refl|m[oy]d\d\d|mcd43|nadir_reflectance|viirs|vnp\d\d", None),
+        (r"aster(?![a-z])|ast_l1|vnir_|hyperion|eo1|lm0[1-5]_|landsat[ _-]?[123]", None),
+    )
 )
 
 
@@ -78,15 +122,22 @@ class SensorHint:
 def parse_band_name(text: str, sensor: str | None = None) -> Band | None:
     """Return the band a description means, or None.
 
-    A stated wavelength wins over a band number, a number over a colour word, unless the two
-    contradict each other; a number needs `sensor` to mean anything.
+    A number is that band of `sensor`, centre and width included, unless the same text states
+    a wavelength or colour that contradicts it; without `sensor` a number means nothing.
     """
+    if is_auxiliary(text):
+        return None
     lowered = text.casefold().strip()
     numbered = _numbered_band(lowered, sensor)
     stated = _stated_band(lowered) or _colour_band(lowered)
     if numbered is None or (stated is not None and not _overlap(numbered, stated)):
         return stated
     return numbered
+
+
+def is_auxiliary(text: str) -> bool:
+    """Say whether a description names a layer that is no colour: quality, mask, height, pan."""
+    return _AUXILIARY.search(text.casefold()) is not None
 
 
 def guess_sensor(
@@ -98,25 +149,51 @@ def guess_sensor(
     Landsat 8 and short-wave infrared on Landsat 5.
     """
     lowered = [text.casefold() for text in texts]
-    numbers = {match.group(1) for text in lowered if (match := _NUMBERED.search(text))}
-    if not numbers:
+    found = {
+        position: match
+        for position, text in enumerate(lowered, start=1)
+        if (match := _NUMBERED.search(text)) and not is_auxiliary(text)
+    }
+    if not found:
         return SensorHint(None)
-    clue = " ".join([filename, *(f"{k} {v}" for k, v in (tags or {}).items())]).casefold()
+    clue = " ".join([filename, *texts, *(f"{k} {v}" for k, v in (tags or {}).items())]).casefold()
     for pattern, name in _CLUES:
-        if re.search(pattern, clue):
+        if pattern.search(clue):
             return SensorHint(name)
-    if any(re.search(r"(?<![a-z])s[rt]_?b", text) for text in lowered):
-        # Landsat Collection 2: TM and ETM+ have no SR_B6 (it is thermal), OLI has.
-        oli = "6" in numbers or "10" in numbers
-        return SensorHint("landsat8" if oli or not numbers & {"1", "7"} else "landsat7")
-    padded = any(re.search(r"(?<![a-z0-9])b0\d", text) for text in lowered)
-    if padded or numbers & {"8a", "12"}:
+    numbers = {match.group(1).lstrip("0") for match in found.values()}
+    counted = all(  # Band 1, Band 2, ... only count the bands, as many programs do
+        match.group().startswith("band") and match.group(1).lstrip("0") == str(position)
+        for position, match in found.items()
+    )
+    stated = all(_stated_band(lowered[position - 1]) for position in found)
+    if counted or stated or not numbers <= _KNOWN_NUMBERS:
+        return SensorHint(None)
+    return _sensor_of_numbers(numbers, {match.group() for match in found.values()})
+
+
+def _sensor_of_numbers(numbers: set[str], spelled: set[str]) -> SensorHint:
+    if any(text.startswith(("sr", "st")) for text in spelled):
+        # Landsat Collection 2: band 6 is thermal (ST) on TM and ETM+, short-wave (SR) on OLI.
+        if spelled & {"sr_b6", "st_b10"}:
+            return SensorHint("landsat8")
+        if "st_b6" in spelled or numbers >= {"1", "2", "3", "4", "5", "7"}:
+            return SensorHint("landsat7")
+        return _doubtful("landsat7" if "1" in numbers else "landsat8")
+    if numbers & {"8a", "12"}:
         return SensorHint("sentinel2")
+    if any(text.startswith("b0") for text in spelled):
+        sure = "8" in numbers or numbers <= {"1", "2", "3", "4"}  # HLS writes Landsat's B05, too
+        return SensorHint("sentinel2") if sure else _doubtful("sentinel2")
     if numbers <= {"2", "3", "4"}:
         return SensorHint("landsat8")  # blue, green, red on Sentinel-2 and on Landsat 8 alike
+    # Nobody stacks Landsat's panchromatic B8 with a few others; B8 of Sentinel-2 is the usual NIR.
+    return _doubtful("sentinel2" if "8" in numbers and "10" not in numbers else "landsat8")
+
+
+def _doubtful(name: str) -> SensorHint:
+    title = sensors()[name].title.partition(",")[0]
     return SensorHint(
-        "landsat8",
-        "band numbers without a sensor; assuming Landsat 8/9 (say --sensor if not)",
+        name, f"band numbers without a sensor; assuming {title} (say --sensor if not)"
     )
 
 
@@ -127,23 +204,32 @@ def _numbered_band(lowered: str, sensor: str | None) -> Band | None:
     if match is None:
         return None
     for band in sensors()[sensor].bands:
-        if band.name.casefold().lstrip("b").lstrip("0") == match.group(1):
+        if band.name.casefold().lstrip("b").lstrip("0") == match.group(1).lstrip("0"):
             return band
     return None
 
 
 def _stated_band(lowered: str) -> Band | None:
-    for pattern, factor in ((_NANO, 1.0), (_MICRO, 1000.0)):
+    for pattern, factor in _WAVELENGTHS:
         match = pattern.search(lowered)
-        if match:
-            value = round(float(match.group(1).replace(",", ".")) * factor, 3)
-            # "3nm step" is not a wavelength any of our sensors sees.
-            return Band(f"{value:g}nm", value) if 200 <= value <= 20000 else None
+        if match is None:
+            continue
+        low, high = (
+            None if number is None else round(float(number.replace(",", ".")) * factor, 3)
+            for number in match.groups()
+        )
+        # "3nm step" is not a wavelength any of our sensors sees.
+        if high is None or not 200 <= high <= 20000:
+            continue
+        if low is None or not 200 <= low < high:
+            return Band(f"{high:g}nm", high)
+        centre = round((low + high) / 2, 3)
+        return Band(f"{centre:g}nm", centre, round(high - low, 3))
     return None
 
 
 def _colour_band(lowered: str) -> Band | None:
-    name = _CODES.get(lowered)
+    name = "nir" if re.fullmatch(_INFRARED, lowered) else _CODES.get(lowered)
     for pattern, word in _WORD_PATTERNS:
         if name is None and pattern.search(lowered):
             name = word

@@ -15,6 +15,9 @@ _TYPICAL_FWHM_NM = ((1100.0, 20.0), (3000.0, 60.0), (float("inf"), 1000.0))
 #: something else, however near its centre lies.
 _MAX_WIDTH_RATIO = 4.0
 
+#: A band that sees all from green to red, whatever its centre, is panchromatic.
+_PANCHROMATIC_NM = (550.0, 660.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Band:
@@ -45,7 +48,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class BandSet:
-    """An ordered set of bands with unique names, of one sensor if `sensor` says so."""
+    """An ordered set of bands with unique names (case aside), of one `sensor` if it says so."""
 
     bands: tuple[Band, ...]
     sensor: str | None = None
@@ -53,9 +56,9 @@ class BandSet:
     def __post_init__(self) -> None:
         seen: set[str] = set()
         for band in self.bands:
-            if band.name in seen:
+            if band.name.casefold() in seen:
                 raise UsageError(f"band {band.name} is listed twice.")
-            seen.add(band.name)
+            seen.add(band.name.casefold())
 
     def __len__(self) -> int:
         return len(self.bands)
@@ -214,6 +217,8 @@ def _add_by_wavelength(found: dict[int, int], scene: BandSet, model: BandSet) ->
             offset = _offset_nm(band, wanted)
             if offset is None or band.width_nm > _MAX_WIDTH_RATIO * wanted.width_nm:
                 continue
+            if _is_panchromatic(band) != _is_panchromatic(wanted):
+                continue
             if abs(offset) <= (band.width_nm + wanted.width_nm) / 2:
                 candidates.append((abs(offset), position, index))
     used = set(found.values())
@@ -227,6 +232,15 @@ def _offset_nm(band: Band, wanted: Band) -> float | None:
     if band.wavelength_nm is None or wanted.wavelength_nm is None:
         return None
     return band.wavelength_nm - wanted.wavelength_nm
+
+
+def _is_panchromatic(band: Band) -> bool:
+    if band.wavelength_nm is None or band.fwhm_nm is None:
+        return False
+    low, high = _PANCHROMATIC_NM
+    return band.wavelength_nm - band.fwhm_nm / 2 < low and (
+        band.wavelength_nm + band.fwhm_nm / 2 > high
+    )
 
 
 def _label(band: Band) -> str:

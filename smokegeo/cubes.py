@@ -7,7 +7,7 @@ Cubes are written and read as GeoTIFF through rioxarray. The wavelengths also go
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import rasterio
@@ -71,7 +71,9 @@ def write_cube(
     bands = cube_bands(cube)
     plain = cube.drop_vars(["name", "wavelength", "fwhm"])
     plain.attrs = {"long_name": list(bands.names)}
-    options = {"compress": "deflate", "predictor": 2, "tiled": True, "zlevel": 1, **profile}
+    # alpha: GDAL takes the fourth of four uint8 bands for transparency unless told otherwise.
+    options = {"compress": "deflate", "predictor": 2, "tiled": True, "zlevel": 1, "alpha": "no"}
+    options.update(profile)
     if np.issubdtype(cube.dtype, np.floating):
         options["predictor"] = 3
     plain.rio.to_raster(path, driver="GTiff", **options)
@@ -79,13 +81,15 @@ def write_cube(
         for index, band in enumerate(bands, start=1):
             spectral = {}
             if band.wavelength_nm is not None:
-                spectral["CENTRAL_WAVELENGTH_UM"] = f"{band.wavelength_nm / 1000:.6g}"
+                spectral["CENTRAL_WAVELENGTH_UM"] = f"{band.wavelength_nm / 1000:.10g}"
             if band.fwhm_nm is not None:
-                spectral["FWHM_UM"] = f"{band.fwhm_nm / 1000:.6g}"
+                spectral["FWHM_UM"] = f"{band.fwhm_nm / 1000:.10g}"
             if spectral:
                 dst.update_tags(index, ns="IMAGERY", **spectral)
         if tags or bands.sensor:
-            dst.update_tags(**{**({"SENSOR": bands.sensor} if bands.sensor else {}), **(tags or {})})
+            dst.update_tags(
+                **{**({"SENSOR": bands.sensor} if bands.sensor else {}), **(tags or {})}
+            )
 
 
 def read_cube(path: Path) -> xr.DataArray:
@@ -94,8 +98,8 @@ def read_cube(path: Path) -> xr.DataArray:
         with rasterio.open(path, driver="GTiff") as src:
             reading = read_bands(raster_meta(src))
             has_place = src.crs is not None
-        with rioxarray.open_rasterio(path, driver="GTiff") as lazy:
-            assert isinstance(lazy, xr.DataArray)  # one GeoTIFF page, never subdatasets
+        # One page of a GeoTIFF is one array, never the list of datasets the signature allows.
+        with cast("xr.DataArray", rioxarray.open_rasterio(path, driver="GTiff")) as lazy:
             values = lazy.load()
     except rasterio.errors.RasterioError as error:
         raise InputError(f"{path}: cannot be read ({deepest_cause(error)}).") from error

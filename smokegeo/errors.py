@@ -48,7 +48,7 @@ def deepest_cause(error: BaseException) -> str:
 
     rasterio wraps GDAL's useful sentence two or three causes deep.
     """
-    while (inner := error.__cause__ or error.__context__) is not None:
+    while inner := error.__cause__ or (None if error.__suppress_context__ else error.__context__):
         error = inner
     text = " ".join(str(error).split())
     return text or type(error).__name__

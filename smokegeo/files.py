@@ -17,6 +17,8 @@ def check_output(path: Path, *, overwrite: bool = False) -> None:
     """Refuse an output that could not be written later: wrong folder, no rights, in the way."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: folder {path.parent} does not exist. Make it first.")
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder. Name a file in it.")
     if path.exists() and not overwrite:
         raise UsageError(f"{path} exists already. Choose another name or pass --overwrite.")
     if not os.access(path.parent, os.W_OK):
@@ -39,6 +41,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
         raise OutputError(f"{path}: cannot be written ({error.strerror or error}).") from error
     finally:
         part.unlink(missing_ok=True)
+        for sidecar in (f"{part}.aux.xml", f"{part}-journal", f"{part}-wal", f"{part}-shm"):
+            Path(sidecar).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -58,11 +62,17 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     except OSError as error:
         raise OutputError(f"{path}: cannot be made ({error.strerror}).") from error
     try:
-        part.chmod(0o755)  # mkdtemp makes it private; a dataset is to be shared
-        yield part
+        fresh = part / "new"
+        fresh.mkdir(0o755)  # mkdtemp makes `part` private; a dataset is to be shared
+        yield fresh
         if path.exists():
-            shutil.rmtree(path)
-        os.replace(part, path)
+            os.replace(path, part / "old")  # deleted only once the new one is in place
+        try:
+            os.replace(fresh, path)
+        except OSError:
+            if (part / "old").exists():
+                os.replace(part / "old", path)
+            raise
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror or error}).") from error
     finally:

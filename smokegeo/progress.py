@@ -27,7 +27,13 @@ def track(items: Iterable[T], label: str, total: int | None = None) -> Iterator[
 
 def _bar(items: Iterable[T], label: str, total: int | None) -> Iterator[T]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from smokegeo.errors import InputError, UsageError
 #: Other names people type for a preset.
 _ALIASES = {
     "s2": "sentinel2",
-    "sentinel-2": "sentinel2",
     "l8": "landsat8",
     "l9": "landsat8",
     "landsat9": "landsat8",
@@ -62,13 +62,13 @@ def sensors() -> Mapping[str, Sensor]:
 
 
 def sensor(name: str) -> Sensor:
-    """Return the preset called `name` (or one of its aliases), whatever its case."""
-    key = name.strip().casefold()
-    key = _ALIASES.get(key, key).replace("-", "_")
-    found = sensors().get(key)
-    if found is None:
-        raise UsageError(f"sensor {name!r} is not known; there are {', '.join(sensors())}.")
-    return found
+    """Return the preset called `name` (or an alias); case, spaces and dashes do not matter."""
+    key = _plain(name)
+    key = _plain(_ALIASES.get(key, key))
+    for preset in sensors().values():
+        if _plain(preset.name) == key:
+            return preset
+    raise UsageError(f"sensor {name!r} is not known; there are {', '.join(sensors())}.")
 
 
 def read_sensor_file(path: Path) -> Sensor:
@@ -84,14 +84,18 @@ def parse_sensor(name: str, text: str) -> Sensor:
     try:
         data = tomllib.loads(text)
         bands = tuple(
-            Band(str(label), float(nm), None if fwhm is None else float(fwhm))
-            for label, nm, fwhm in data["bands"]
+            Band(str(label), float(nm), *(float(value) for value in fwhm))
+            for label, nm, *fwhm in data["bands"]
         )
         return Sensor(name, str(data["title"]), BandSet(bands, name), _mosaic(data, len(bands)))
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, UsageError) as error:
         raise InputError(
             f"sensor file {name}.toml is not usable ({error}); compare it with smokegeo/presets."
         ) from error
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name.casefold())
 
 
 def _mosaic(data: Mapping[str, Any], count: int) -> Mosaic | None:

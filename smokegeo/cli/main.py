@@ -17,7 +17,10 @@ from smokegeo.errors import SmokegeoError, Terminated, deepest_cause
 #: Command name -> its module in this package; the module has a function of the same name.
 COMMANDS = ("check", "consensus", "prepare", "predict", "simulate")
 
-_EPILOG = "Tab completion: see `docs/install.md`. Exit codes: 0 done, 1 internal, 2 usage, 3 input, 4 model, 5 output."
+_EPILOG = (
+    "Exit codes: 0 done, 1 internal, 2 usage, 3 input, 4 model, 5 output, 130 Ctrl-C, 143 SIGTERM. "
+    "Tab completion: see docs/install.md."
+)
 
 
 class LazyGroup(click.Group):
@@ -64,7 +67,9 @@ class Command(click.Command):
             ctx.exit(0)
         except Exception as error:
             text = f"{type(error).__name__}: {deepest_cause(error)}"
-            _fail(error, f"internal error, {text} (--debug shows where; please report it).", 1, debug)
+            _fail(
+                error, f"internal error, {text} (--debug shows where; please report it).", 1, debug
+            )
 
 
 def command(**kwargs: Any) -> Callable[[Callable[..., Any]], click.Command]:
@@ -72,7 +77,9 @@ def command(**kwargs: Any) -> Callable[[Callable[..., Any]], click.Command]:
     return click.command(cls=Command, context_settings={"show_default": True}, **kwargs)
 
 
-@click.group(cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="smokegeo")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
@@ -100,9 +107,15 @@ def _terminate(*_: object) -> NoReturn:
 def _fail(error: Exception, message: str, code: int, debug: bool) -> NoReturn:
     if debug:
         logging.getLogger("smokegeo").error("traceback of the error below", exc_info=error)
-    failure = click.ClickException(" ".join(message.split()))
-    failure.exit_code = code
-    raise failure from None
+    raise _Refusal(" ".join(message.split()), code) from None
+
+
+class _Refusal(click.ClickException):
+    """One `Error:` line with the exit code of what went wrong."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.exit_code = code  # type: ignore[misc]  # click declares it on the class
 
 
 class _Format(logging.Formatter):

@@ -52,7 +52,16 @@ FRAME_CRS = CRS.from_wkt(
 )
 _GRID_COLUMNS = 64
 _MIN_PITCH = 8192
-_COLUMNS = ("id", "scene", "scenarios", "width", "height", "smoke_pixels", "ignored_pixels", "votes")
+_COLUMNS = (
+    "id",
+    "scene",
+    "scenarios",
+    "width",
+    "height",
+    "smoke_pixels",
+    "ignored_pixels",
+    "votes",
+)
 
 
 @dataclass(frozen=True)
@@ -118,10 +127,11 @@ def grid_pitch(sizes: Iterable[int]) -> int:
 def grid_transform(position: int, pitch: int = _MIN_PITCH) -> Affine:
     """Return the transform of the frame at a position of the grid, one unit per pixel.
 
-    Coordinates are whole numbers, so that TorchGeo's resampling leaves every pixel as it is.
+    Coordinates are whole numbers, so that TorchGeo's resampling leaves every pixel as it is. No
+    frame starts at the origin: GDAL takes a transform equal to the identity for none at all.
     """
     row, column = divmod(position, _GRID_COLUMNS)
-    return Affine(1.0, 0.0, float(column * pitch), 0.0, -1.0, float(-row * pitch))
+    return Affine(1.0, 0.0, float((column + 1) * pitch), 0.0, -1.0, float(-(row + 1) * pitch))
 
 
 def clean_id(text: str) -> str:
@@ -174,7 +184,16 @@ def finish_layout(
         for f in frames:
             tags = ";".join(f.scenarios)
             table.writerow(
-                [f.id, f.scene, tags, f.width, f.height, f.smoke_pixels, f.ignored_pixels, int(f.votes)]
+                [
+                    f.id,
+                    f.scene,
+                    tags,
+                    f.width,
+                    f.height,
+                    f.smoke_pixels,
+                    f.ignored_pixels,
+                    int(f.votes),
+                ]
             )
     (root / "splits").mkdir(exist_ok=True)
     for name, ids in splits.items():
@@ -196,7 +215,9 @@ def load_layout(root: Path, kind: str | None = None) -> Layout:
     try:
         head = json.loads((root / "dataset.json").read_text("utf-8"))
         if head["format"] != FORMAT:
-            raise InputError(f"{root} has layout format {head['format']}, this smokegeo reads {FORMAT}.")
+            raise InputError(
+                f"{root} has layout format {head['format']}, this smokegeo reads {FORMAT}."
+            )
         if kind is not None and head["kind"] != kind:
             raise InputError(f"{root} holds a {head['kind']} dataset, not {kind}.")
         bands = BandSet.from_dict(head)
@@ -205,8 +226,6 @@ def load_layout(root: Path, kind: str | None = None) -> Layout:
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{root}: dataset.json or frames.csv is damaged ({error}).") from error
     return Layout(root, str(head["kind"]), bands, frames, head.get("facts", {}))
-
-
 
 
 def read_checksums(root: Path) -> dict[str, str]:

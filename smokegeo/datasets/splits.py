@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from smokegeo.datasets.layout import SPLITS
 from smokegeo.errors import InputError, UsageError
@@ -54,7 +55,7 @@ def _deal_frames(order: Sequence[str], ratios: Sequence[float]) -> dict[str, tup
         bounds.append(round(len(order) * sum(ratios[:k]) / sum(ratios)))
     return {
         split: tuple(sorted(order[start:stop]))
-        for split, start, stop in zip(SPLITS, bounds, bounds[1:], strict=True)
+        for split, (start, stop) in zip(SPLITS, pairwise(bounds), strict=True)
     }
 
 

@@ -1,0 +1,68 @@
+"""What several tests need: small datasets on disk and the command line in-process."""
+
+from __future__ import annotations
+
+import os
+
+# Tests never ask the hub, and matplotlib never opens a window.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from smokegeo.cli import cli
+from smokegeo.cubes import make_cube
+from smokegeo.datasets.layout import Frame, Layout, finish_layout, write_frame
+from smokegeo.datasets.splits import RATIOS, make_splits
+from smokegeo.sensors import sensor
+
+
+def random_frame(number: int, kind: str = "hss", size: tuple[int, int] = (24, 40)) -> Frame:
+    """Return a frame of random pixels; the same for the same number."""
+    rng = np.random.default_rng(number)
+    bands = sensor(kind).bands
+    values = rng.integers(0, 1024, (len(bands), *size)).astype(np.uint16)
+    mask = (rng.random(size) < 0.2).astype(np.uint8)
+    return Frame(
+        f"frame_{number:03d}",
+        make_cube(values, bands),
+        mask,
+        scene=f"scene_{number // 3}",
+        scenarios=("cloud_interference", "early_stage"),
+    )
+
+
+@pytest.fixture
+def make_dataset(tmp_path: Path) -> Callable[..., Layout]:
+    """Return a function that writes a prepared dataset of random frames."""
+
+    def make(
+        count: int = 10,
+        kind: str = "hss",
+        name: str = "data",
+        size: tuple[int, int] = (24, 40),
+        ship_splits: bool = True,
+    ) -> Layout:
+        root = tmp_path / name
+        root.mkdir()
+        records = [write_frame(root, random_frame(n, kind, size), n) for n in range(count)]
+        ids = [record.id for record in records]
+        splits = make_splits(ids, RATIOS.get(kind, (6, 2, 2))) if ship_splits else {}
+        return finish_layout(root, kind, sensor(kind).bands, records, splits)
+
+    return make
+
+
+@pytest.fixture
+def run() -> Callable[..., Result]:
+    """Return a function that runs the command line in this process."""
+
+    def invoke(*args: object) -> Result:
+        return CliRunner().invoke(cli, [str(arg) for arg in args])
+
+    return invoke
