@@ -43,7 +43,7 @@ def main():
         run([sys.executable, "-m", "venv", str(venv)], "python -m venv failed")
     say("installing the pinned dependencies (several GB the first time)")
     python = str(venv_python(venv))
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
     pip += ["--constraint", str(constraints)]
     # The build backend is pinned too, so nothing unpinned is fetched for an isolated build.
     run([*pip, "setuptools"], "pip could not install setuptools")
@@ -91,7 +91,10 @@ def check_disk(folder):
     """Stop if the disk cannot hold the environment."""
     free_gb = shutil.disk_usage(str(folder)).free / 1e9
     if free_gb < NEEDED_GB:
-        stop("%.1f GB free in %s, about %d GB needed. Free some space." % (free_gb, folder, NEEDED_GB))
+        stop(
+            "%.1f GB free in %s, about %d GB needed. Free some space."
+            % (free_gb, folder, NEEDED_GB)
+        )
 
 
 def run(command, failure):

@@ -69,14 +69,16 @@ def write_cube(
 ) -> None:
     """Write a cube as a compressed, tiled GeoTIFF with its wavelengths; not atomic by itself."""
     bands = cube_bands(cube)
-    plain = cube.drop_vars(["name", "wavelength", "fwhm"])
+    plain = cube.drop_vars(["name", "wavelength", "fwhm"]).copy(deep=False)  # own attrs
     plain.attrs = {"long_name": list(bands.names)}
-    # alpha: GDAL takes the fourth of four uint8 bands for transparency unless told otherwise.
-    options = {"compress": "deflate", "predictor": 2, "tiled": True, "zlevel": 1, "alpha": "no"}
-    options.update(profile)
+    # photometric: GDAL takes three or four uint8 bands for red, green, blue and transparency.
+    options = {"compress": "deflate", "predictor": 2, "tiled": True, "zlevel": 1}
+    options |= {"photometric": "minisblack", **profile}
     if np.issubdtype(cube.dtype, np.floating):
         options["predictor"] = 3
-    plain.rio.to_raster(path, driver="GTiff", **options)
+    place = plain.rio.transform()
+    rotated = place.b != 0 or place.d != 0  # rioxarray cannot recompute such a transform
+    plain.rio.to_raster(path, driver="GTiff", recalc_transform=not rotated, **options)
     with rasterio.open(path, "r+", driver="GTiff") as dst:
         for index, band in enumerate(bands, start=1):
             spectral = {}

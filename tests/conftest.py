@@ -11,30 +11,14 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from random_data import random_frame
 
 from smokegeo.cli import cli
-from smokegeo.cubes import make_cube
-from smokegeo.datasets.layout import Frame, Layout, finish_layout, write_frame
+from smokegeo.datasets.layout import Layout, finish_layout, write_frame
 from smokegeo.datasets.splits import RATIOS, make_splits
 from smokegeo.sensors import sensor
-
-
-def random_frame(number: int, kind: str = "hss", size: tuple[int, int] = (24, 40)) -> Frame:
-    """Return a frame of random pixels; the same for the same number."""
-    rng = np.random.default_rng(number)
-    bands = sensor(kind).bands
-    values = rng.integers(0, 1024, (len(bands), *size)).astype(np.uint16)
-    mask = (rng.random(size) < 0.2).astype(np.uint8)
-    return Frame(
-        f"frame_{number:03d}",
-        make_cube(values, bands),
-        mask,
-        scene=f"scene_{number // 3}",
-        scenarios=("cloud_interference", "early_stage"),
-    )
 
 
 @pytest.fixture

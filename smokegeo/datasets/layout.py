@@ -34,7 +34,7 @@ from rasterio.transform import Affine
 from smokegeo import __version__
 from smokegeo.bands import BandSet
 from smokegeo.cubes import write_cube
-from smokegeo.errors import InputError
+from smokegeo.errors import InputError, UsageError
 from smokegeo.files import sha256
 
 FORMAT = 1
@@ -141,6 +141,8 @@ def clean_id(text: str) -> str:
 
 def write_frame(root: Path, frame: Frame, position: int, pitch: int = _MIN_PITCH) -> FrameRecord:
     """Write one frame's files; safe to call from several processes for different frames."""
+    if frame.id != clean_id(frame.id):
+        raise InputError(f"frame id {frame.id!r} is not a safe file name.")
     cube, mask = frame.cube, frame.mask
     height, width = cube.shape[1:]
     if mask.shape != (height, width):
@@ -175,8 +177,8 @@ def finish_layout(
 ) -> Layout:
     """Write the tables that make a folder of frames a dataset, checksums last."""
     facts = dict(facts or {})
-    head = {"format": FORMAT, "kind": kind, "smokegeo": __version__, **bands.to_dict()}
-    text = json.dumps({**head, "facts": facts}, indent=2, ensure_ascii=False)
+    head = {"format": FORMAT, "kind": kind, "smokegeo": __version__, "frames": len(frames)}
+    text = json.dumps({**head, **bands.to_dict(), "facts": facts}, indent=2, ensure_ascii=False)
     (root / "dataset.json").write_text(text + "\n", "utf-8")
     with (root / "frames.csv").open("w", newline="", encoding="utf-8") as handle:
         table = csv.writer(handle, lineterminator="\n")
@@ -223,7 +225,9 @@ def load_layout(root: Path, kind: str | None = None) -> Layout:
         bands = BandSet.from_dict(head)
         with (root / "frames.csv").open(newline="", encoding="utf-8") as handle:
             frames = tuple(_record(row) for row in csv.DictReader(handle))
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        if len(frames) != head["frames"]:
+            raise ValueError(f"{len(frames)} rows for {head['frames']} frames")
+    except (OSError, AttributeError, KeyError, TypeError, ValueError, UsageError) as error:
         raise InputError(f"{root}: dataset.json or frames.csv is damaged ({error}).") from error
     return Layout(root, str(head["kind"]), bands, frames, head.get("facts", {}))
 
@@ -233,8 +237,13 @@ def read_checksums(root: Path) -> dict[str, str]:
     path = root / "checksums.sha256"
     if not path.is_file():
         return {}
-    pairs = (line.split(maxsplit=1) for line in path.read_text("utf-8").splitlines() if line)
-    return {name.lstrip("*").strip(): digest.lower() for digest, name in pairs}
+    sums = {}
+    for line in path.read_text("utf-8").splitlines():
+        digest, _, name = line.partition(" ")
+        if not re.fullmatch(r"[0-9a-fA-F]{64}", digest) or not name.strip(" *"):
+            raise InputError(f"{path}: the line {line[:40]!r} is not a SHA-256 and a file name.")
+        sums[name.strip(" *")] = digest.lower()
+    return sums
 
 
 def _record(row: Mapping[str, str]) -> FrameRecord:
@@ -271,6 +280,7 @@ def _write_labels(
 
 
 def _write_checksums(root: Path) -> None:
-    files = sorted(path for path in root.rglob("*") if path.is_file())
+    target = root / "checksums.sha256"
+    files = sorted(path for path in root.rglob("*") if path.is_file() and path != target)
     lines = [f"{sha256(path)}  {path.relative_to(root).as_posix()}\n" for path in files]
-    (root / "checksums.sha256").write_text("".join(lines), "utf-8")
+    target.write_text("".join(lines), "utf-8")

@@ -25,7 +25,7 @@ def make_splits(
     With `scenes` (id -> scene), all frames of a scene land in one split: each scene in turn,
     largest first, goes to the split that is furthest below its share.
     """
-    if len(ratios) != len(SPLITS) or min(ratios) < 0 or sum(ratios) <= 0:
+    if len(ratios) != len(SPLITS) or not min(ratios) >= 0 or not 0 < sum(ratios) < float("inf"):
         raise UsageError(f"split ratios {tuple(ratios)} are not three shares such as 6, 2, 2.")
     order = sorted(ids)
     if len(set(order)) != len(order):
@@ -45,8 +45,9 @@ def check_splits(splits: Mapping[str, Sequence[str]], ids: Sequence[str]) -> Non
         if unknown:
             raise InputError(f"splits/{split}.txt names unknown frames: {', '.join(unknown)}.")
         for i in members:
-            if owner.setdefault(i, split) != split:
+            if i in owner:
                 raise InputError(f"frame {i} is in both splits {owner[i]} and {split}.")
+            owner[i] = split
 
 
 def _deal_frames(order: Sequence[str], ratios: Sequence[float]) -> dict[str, tuple[str, ...]]:
@@ -62,6 +63,9 @@ def _deal_frames(order: Sequence[str], ratios: Sequence[float]) -> dict[str, tup
 def _deal_scenes(
     order: Sequence[str], ratios: Sequence[float], scenes: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
+    nowhere = [i for i in order if i not in scenes]
+    if nowhere:
+        raise InputError(f"frames without a scene cannot be split by it: {', '.join(nowhere)}.")
     groups: dict[str, list[str]] = {}
     for i in order:
         groups.setdefault(scenes[i], []).append(i)

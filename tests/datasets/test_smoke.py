@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import rasterio
 import torch
-from conftest import random_frame
+from random_data import random_frame
 from rasterio.transform import from_origin
 from torch.utils.data import DataLoader
 from torchgeo.datasets import RasterDataset, stack_samples

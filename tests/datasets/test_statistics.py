@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import rasterio
-from conftest import random_frame
+from random_data import random_frame
 
 from smokegeo.datasets import statistics as module
 from smokegeo.datasets.statistics import BandStatistics, band_statistics

@@ -1,0 +1,487 @@
+"""Which bands a raster has, from whatever its metadata says; with real GeoTIFF and ENVI files."""
+
+import warnings
+
+import numpy as np
+import pytest
+import rasterio
+from rasterio.enums import ColorInterp
+
+from smokegeo.bandmeta import RasterMeta, raster_meta, read_bands
+from smokegeo.bands import match_bands
+from smokegeo.errors import InputError, UsageError
+from smokegeo.sensors import sensor
+
+pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+
+
+def imagery(*micrometres, fwhm=None):
+    """IMAGERY tags, one set per band; None for a band without wavelength."""
+    out = []
+    for value in micrometres:
+        tags = {} if value is None else {"CENTRAL_WAVELENGTH_UM": value}
+        if fwhm is not None and value is not None:
+            tags["FWHM_UM"] = fwhm
+        out.append(tags)
+    return tuple(out)
+
+
+def rounded(reading):
+    return [None if nm is None else round(nm) for nm in reading.bands.wavelengths_nm]
+
+
+class TestOrder:
+    """Each source of knowledge gives way to the one before it."""
+
+    full = RasterMeta(
+        descriptions=("B4", "B3", "B2"),
+        colours=("red", "green", "blue"),
+        imagery=imagery("0.700", "0.600", "0.500"),
+        envi={"wavelength": "{701, 601, 501}", "wavelength_units": "Nanometers"},
+    )
+
+    def test_explicit_bands_come_first(self):
+        reading = read_bands(self.full, bands="450nm,550nm,650nm")
+        assert (rounded(reading), reading.source) == ([450, 550, 650], "explicit choice")
+
+    def test_explicit_sensor_comes_first(self):
+        reading = read_bands(self.full, sensor="landsat5")
+        assert (rounded(reading), reading.source) == ([830, 660, 560], "explicit choice")
+
+    def test_then_imagery(self):
+        reading = read_bands(self.full)
+        assert (rounded(reading), reading.source) == ([700, 600, 500], "IMAGERY metadata")
+
+    def test_then_envi(self):
+        meta = RasterMeta(self.full.descriptions, self.full.colours, envi=self.full.envi)
+        reading = read_bands(meta)
+        assert (rounded(reading), reading.source) == ([701, 601, 501], "ENVI wavelength")
+
+    def test_then_descriptions(self):
+        reading = read_bands(RasterMeta(self.full.descriptions, self.full.colours))
+        assert (rounded(reading), reading.source) == ([655, 561, 482], "band descriptions")
+
+    def test_then_colours(self):
+        reading = read_bands(RasterMeta((None,) * 3, ("blue", "green", "red")))
+        assert reading.bands.names == ("blue", "green", "red")
+        assert (reading.source, reading.warnings) == ("colour interpretation", ())
+
+    def test_last_the_count_with_a_warning(self):
+        reading = read_bands(RasterMeta((None,) * 6, ("gray", *["undefined"] * 5)))
+        assert reading.bands.bands == sensor("satellite").bands.bands
+        assert reading.source == "band count"
+        assert "assuming blue, green, red, near infrared" in reading.warnings[0]
+
+
+class TestExplicit:
+    def test_a_sensor_with_all_bands_takes_them_in_order(self):
+        reading = read_bands(RasterMeta((None,) * 13), sensor="Sentinel-2")
+        assert reading.bands == sensor("sentinel2").bands
+        assert reading.indexes == tuple(range(1, 14))
+
+    def test_a_sensor_with_all_bands_described_in_another_order_obeys_the_descriptions(self):
+        names = tuple(reversed(sensor("sentinel2").bands.names))
+        reading = read_bands(RasterMeta(names), sensor="s2")
+        assert reading.bands.names == names
+        assert reading.bands.sensor == "sentinel2"
+
+    def test_a_sensor_with_some_bands_needs_descriptions(self):
+        reading = read_bands(RasterMeta(("B8", "B4", "QA60")), sensor="sentinel2")
+        assert reading.bands.names == ("B08", "B04", "QA60")
+        assert rounded(reading) == [833, 665, None]
+        with pytest.raises(InputError, match=r"x\.tif has 2 bands, Sentinel-2 .* band 2 is") as e:
+            read_bands(RasterMeta(("B8", None), filename="x.tif"), sensor="sentinel2")
+        assert "--bands" in str(e.value)
+
+    def test_an_unknown_sensor_is_refused(self):
+        with pytest.raises(UsageError, match="is not known"):
+            read_bands(RasterMeta((None,)), sensor="hubble")
+
+    def test_band_names_are_understood_in_any_spelling(self):
+        reading = read_bands(RasterMeta((None,) * 4), bands="red, nir,760nm , B11")
+        assert rounded(reading)[:3] == [655, 845, 760]
+
+    def test_band_names_of_a_sensor_may_be_unpadded(self):
+        reading = read_bands(RasterMeta((None,) * 2), sensor="S2", bands="B2,b8a")
+        assert reading.bands.names == ("B02", "B8A")
+        assert reading.bands.sensor == "sentinel2"
+        with pytest.raises(UsageError, match="no band 'B13'"):
+            read_bands(RasterMeta((None,) * 2), sensor="S2", bands="B2,B13")
+
+    def test_a_guess_behind_explicit_numbers_is_told(self):
+        reading = read_bands(RasterMeta((None,) * 2), bands="B5,B6")
+        assert rounded(reading) == [865, 1609]
+        assert "assuming Landsat 8/9" in reading.warnings[0]
+
+    def test_a_name_that_means_nothing_is_kept_and_told(self):
+        reading = read_bands(RasterMeta((None,) * 2), bands="red,height")
+        assert reading.bands.names == ("red", "height")
+        assert reading.warnings == ("band height is not understood",)
+
+    def test_the_number_of_names_must_fit(self):
+        with pytest.raises(UsageError, match="names 2 bands, the raster has 3"):
+            read_bands(RasterMeta((None,) * 3), bands="red,green")
+
+    def test_names_may_include_an_alpha_band_or_leave_it_out(self):
+        meta = RasterMeta((None,) * 4, ("red", "green", "blue", "alpha"))
+        assert read_bands(meta, bands="red,green,blue").indexes == (1, 2, 3)
+        assert read_bands(meta, bands="red,green,blue,nir").indexes == (1, 2, 3, 4)
+
+    def test_a_name_given_twice_is_refused(self):
+        with pytest.raises(UsageError, match="red is listed twice"):
+            read_bands(RasterMeta((None,) * 2), bands="red,Red")
+
+
+class TestImagery:
+    def test_gives_centre_width_and_the_description_as_name(self):
+        meta = RasterMeta(("B4", "", None), imagery=imagery("0.665", "0.7405", "10.9", fwhm="0.03"))
+        reading = read_bands(meta)
+        assert reading.bands.names == ("B4", "740.5nm", "10900nm")
+        assert reading.bands.wavelengths_nm == (665, 740.5, 10900)
+        assert [band.fwhm_nm for band in reading.bands] == [30, 30, 30]
+
+    def test_a_band_without_wavelength_keeps_its_name(self):
+        meta = RasterMeta(("B4", "SCL", None, "nir"), imagery=imagery("0.665", None, None, None))
+        reading = read_bands(meta)
+        assert reading.bands.names == ("B4", "SCL", "band 3", "nir")
+        assert rounded(reading) == [665, None, None, 845]
+
+    @pytest.mark.parametrize("rubbish", ["", "n/a", "nan", "-1", "0", "inf"])
+    def test_rubbish_is_no_wavelength(self, rubbish):
+        reading = read_bands(RasterMeta(("red", "nir"), imagery=imagery(rubbish, rubbish)))
+        assert reading.source == "band descriptions"
+
+    def test_repeated_names_are_told_apart(self):
+        meta = RasterMeta(("red", "RED", "x"), imagery=imagery("0.65", "0.66", "0.7"))
+        assert read_bands(meta).bands.names == ("red #1", "RED #2", "x")
+
+
+class TestEnvi:
+    @pytest.mark.parametrize(
+        "unit",
+        ["Nanometers", "nanometers", "NANOMETERS", " nm ", "Unknown", "", None],
+    )
+    def test_nanometres(self, unit):
+        envi = {"wavelength": "{600.0 , 616.5,\n 632}"}
+        if unit is not None:
+            envi["wavelength_units"] = unit
+        assert read_bands(RasterMeta((None,) * 3, envi=envi)).bands.wavelengths_nm == (
+            600,
+            616.5,
+            632,
+        )
+
+    @pytest.mark.parametrize(
+        "unit", ["Micrometers", "MICROMETERS", "um", "\u00b5m", "\u03bcm", "Microns", "Unknown", ""]
+    )
+    def test_micrometres(self, unit):
+        envi = {"wavelength": "{0.6, 0.6165, 2.2}", "wavelength_units": unit, "fwhm": "{.01,.01,1}"}
+        reading = read_bands(RasterMeta((None,) * 3, envi=envi))
+        assert reading.bands.wavelengths_nm == (600, 616.5, 2200)
+        assert [band.fwhm_nm for band in reading.bands] == [10, 10, 1000]
+
+    @pytest.mark.parametrize("key", ["wavelength_units", "wavelength units", "Wavelength_Units"])
+    def test_unit_key_in_any_spelling(self, key):
+        envi = {"Wavelength": "{6000, 7000}", key: "Angstroms"}
+        assert read_bands(RasterMeta((None,) * 2, envi=envi)).bands.wavelengths_nm == (600, 700)
+
+    @pytest.mark.parametrize("unit", ["Index", "Wavenumber", "GHz", "MHz"])
+    def test_counters_and_frequencies_are_no_wavelengths(self, unit):
+        envi = {"wavelength": "{1, 2}", "wavelength_units": unit}
+        assert read_bands(RasterMeta((None,) * 2, envi=envi)).source == "band count"
+
+    @pytest.mark.parametrize("text", ["{600, 616}", "{}", "", "{a, b, c}"])
+    def test_a_list_that_does_not_fit_is_ignored(self, text):
+        reading = read_bands(RasterMeta((None,) * 3, envi={"wavelength": text}))
+        assert reading.source == "band count"
+
+
+#: (what, descriptions, file name, expected centres in nm; None = no spectral band)
+DESCRIBED = [
+    ("S2 SAFE", ("B02", "B03", "B04", "B08"), "", (492, 560, 665, 833)),
+    (
+        "S2 EE",
+        ("B2", "B3", "B4", "B8A", "B11", "B12", "SCL"),
+        "",
+        (492, 560, 665, 865, 1614, 2202, None),
+    ),
+    ("S2 GDAL", ("B4, central wavelength 665 nm", "B8, central wavelength 842 nm"), "", (665, 842)),
+    ("S2 CDSE", ("20230514 60m: B9 945nm", "20230514 60m: B1 443nm"), "", (945, 443)),
+    ("S2 + word", ("B02_blue", "B03_green", "B04_red", "B08_nir"), "", (492, 560, 665, 833)),
+    (
+        "L8 C2 EE",
+        ("SR_B4", "SR_B5", "SR_B6", "ST_B10", "QA_PIXEL"),
+        "",
+        (655, 865, 1609, 10895, None),
+    ),
+    ("L7 C2 EE", ("SR_B1", "SR_B4", "SR_B5", "ST_B6", "SR_B7"), "", (478, 835, 1648, 11335, 2205)),
+    ("USGS LC08", ("B2", "B5", "BQA"), "LC08_L1TP_044034_20220101.TIF", (482, 865, None)),
+    ("USGS LE07", ("B1", "B5"), "LE07_L1TP_044034_20020101.TIF", (478, 1648)),
+    ("USGS LT05", ("B4", "B6"), "LT05_L1TP_044034_19900101.TIF", (830, 11450)),
+    ("HLS L30", ("B04", "B05", "B06", "Fmask"), "HLS.L30.T10SEJ.tif", (655, 865, 1609, None)),
+    ("HLS S30", ("B04", "B05", "B8A"), "HLS.S30.T10SEJ.tif", (665, 704, 865)),
+    (
+        "SuperDove",
+        ("coastal_blue", "blue", "green_i", "green", "yellow", "red", "rededge", "nir"),
+        "",
+        (443, 480, 531, 560, 610, 655, 710, 845),
+    ),
+    ("STAC", ("red", "nir08", "swir16", "swir22", "lwir11"), "", (655, 865, 1610, 2200, 10800)),
+    ("STAC red edge", ("rededge071", "rededge075", "rededge078"), "", (710, 740, 783)),
+    ("GDAL ENVI", ("band 1 (0.513 Micrometers)", "band 2 (0.75 Micrometers)"), "", (513, 750)),
+    ("pass-bands", ("Blue (450-515nm)", "Red (630-690nm)"), "", (482, 660)),
+    ("German", ("Rot", "Grün", "Blau", "nahes Infrarot"), "", (655, 560, 480, 845)),
+    ("French", ("rouge", "vert", "bleu", "proche infrarouge"), "", (655, 560, 480, 845)),
+    ("with heights", ("red", "nir", "DEM", "slope"), "", (655, 845, None, None)),
+    ("only others", ("SCL", "DEM", "QA_PIXEL"), "", (None, None, None)),
+    ("pan", ("pan",), "", (None,)),
+    ("MODIS", ("sur_refl_b01", "sur_refl_b02", "sur_refl_b03"), "", (None, None, None)),
+    ("radar", ("VV", "VH", "angle"), "", (None, None, None)),
+]
+
+
+@pytest.mark.parametrize(
+    ("descriptions", "filename", "centres"), [pytest.param(*r[1:], id=r[0]) for r in DESCRIBED]
+)
+def test_descriptions_of_real_products(descriptions, filename, centres):
+    # As GDAL sees them: three bytes or more look like a colour picture.
+    reading = read_bands(RasterMeta(descriptions, filename=filename))
+    assert reading.source == "band descriptions"
+    assert reading.indexes == tuple(range(1, len(descriptions) + 1))
+    for band, expected in zip(reading.bands, centres, strict=True):
+        if expected is None:
+            assert band.wavelength_nm is None
+        else:
+            assert band.wavelength_nm == pytest.approx(expected, abs=0.6)
+
+
+class TestDescriptions:
+    def test_bands_of_one_sensor_know_it(self):
+        assert read_bands(RasterMeta(("B8A", "B12"))).bands.sensor == "sentinel2"
+
+    def test_a_foreign_band_among_them_clears_the_sensor(self):
+        assert read_bands(RasterMeta(("B8A", "B12", "SCL"))).bands.sensor is None
+
+    def test_doubts_are_told(self):
+        reading = read_bands(RasterMeta(("B5", "B6", "foo", "SCL")))
+        assert "assuming Landsat 8/9" in reading.warnings[0]
+        assert reading.warnings[1:] == ("band 3 (foo) is not understood",)
+
+    def test_masks_and_heights_win_over_a_default_colour_interpretation(self):
+        reading = read_bands(RasterMeta(("SCL", "DEM", "QA"), ("red", "green", "blue")))
+        assert reading.bands.wavelengths_nm == (None, None, None)
+
+    def test_names_nobody_understands_are_kept_not_counted(self):
+        reading = read_bands(RasterMeta(("VV", "VH", "ratio")))
+        assert reading.bands.names == ("VV", "VH", "ratio")
+        assert "VV, VH, ratio are not understood" in reading.warnings[0]
+
+    @pytest.mark.parametrize("pattern", ["Band {}", "Band_{}", "Layer_{}", "{}", "band{}"])
+    def test_names_that_only_count_say_nothing(self, pattern):
+        texts = tuple(pattern.format(i) for i in (1, 2, 3))
+        assert read_bands(RasterMeta(texts)).source == "band count"
+        coloured = read_bands(RasterMeta(texts, ("blue", "green", "red")))
+        assert coloured.bands.names == ("blue", "green", "red")
+
+    def test_25_counted_bands_are_hss_by_count(self):
+        reading = read_bands(RasterMeta(tuple(f"Band {i}" for i in range(1, 26))))
+        assert reading.bands.wavelengths_nm == sensor("hss").bands.wavelengths_nm
+
+    def test_dates_apart_equal_bands_are_told_apart(self):
+        reading = read_bands(RasterMeta(("red 2020", "red 2021")))
+        assert reading.bands.names == ("red #1", "red #2")
+        assert rounded(reading) == [655, 655]
+
+
+class TestColoursAndAlpha:
+    def test_alpha_is_no_data(self):
+        reading = read_bands(RasterMeta((None,) * 4, ("red", "green", "blue", "alpha")))
+        assert reading.bands.names == ("red", "green", "blue")
+        assert reading.indexes == (1, 2, 3)
+
+    def test_alpha_in_front_shifts_the_indexes(self):
+        reading = read_bands(RasterMeta((None,) * 4, ("alpha", "red", "green", "blue")))
+        assert reading.indexes == (2, 3, 4)
+
+    @pytest.mark.parametrize(
+        ("descriptions", "centre"),
+        [
+            (("red", "green", "blue", "nir"), 845),
+            (("Red", "Green", "Blue", "NIR"), 845),
+            (("B4", "B3", "B2", "B8"), 833),
+            (("a", "b", "c", "760nm"), 760),
+        ],
+    )
+    def test_a_described_alpha_band_is_data(self, descriptions, centre):
+        reading = read_bands(RasterMeta(descriptions, ("red", "green", "blue", "alpha")))
+        assert reading.indexes == (1, 2, 3, 4)
+        assert reading.bands.wavelengths_nm[3] == centre
+
+    def test_an_alpha_band_with_a_wavelength_is_data(self):
+        meta = RasterMeta(
+            ("w", "x", "y", "z"),
+            ("red", "green", "blue", "alpha"),
+            imagery=imagery("0.5", "0.6", "0.7", "0.8"),
+        )
+        assert read_bands(meta).indexes == (1, 2, 3, 4)
+
+    @pytest.mark.parametrize("text", ["alpha", "Alpha", "mask", "transparency", None])
+    def test_an_alpha_band_described_as_such_is_dropped(self, text):
+        meta = RasterMeta(("red", "green", "blue", text), ("red", "green", "blue", "alpha"))
+        assert read_bands(meta).indexes == (1, 2, 3)
+
+    def test_a_nameless_fourth_band_is_assumed_near_infrared_with_a_warning(self):
+        reading = read_bands(RasterMeta((None,) * 4, ("red", "green", "blue", "undefined")))
+        assert reading.bands.names == ("red", "green", "blue", "nir")
+        assert "assuming near infrared" in reading.warnings[0]
+
+    def test_false_colour_infrared(self):
+        reading = read_bands(RasterMeta((None,) * 3, ("nir", "red", "green")))
+        assert rounded(reading) == [845, 655, 560]
+
+    def test_print_colours_are_no_spectral_bands(self):
+        colours = ("cyan", "magenta", "yellow", "black")
+        assert read_bands(RasterMeta((None,) * 4, colours)).source == "band count"
+
+
+class TestCount:
+    @pytest.mark.parametrize(
+        ("count", "preset"),
+        [(3, "mss"), (4, "naip"), (5, "rededge_mx"), (6, "satellite"), (8, "planetscope8")],
+    )
+    def test_usual_counts_are_assumed_and_told(self, count, preset):
+        reading = read_bands(RasterMeta((None,) * count))
+        assert reading.bands.bands == sensor(preset).bands.bands[:count]
+        assert reading.bands.sensor is None  # a guess must not match by name
+        assert f"because there are {count}" in reading.warnings[0]
+
+    @pytest.mark.parametrize("count", [1, 2, 7, 300])
+    def test_other_counts_say_nothing(self, count):
+        reading = read_bands(RasterMeta((None,) * count))
+        assert set(reading.bands.wavelengths_nm) == {None}
+        assert "--bands" in reading.warnings[0]
+
+
+def write(path, count, *, driver="GTiff", dtype="uint16", descriptions=(), tags=None, **profile):
+    with rasterio.open(
+        path, "w", driver=driver, width=4, height=3, count=count, dtype=dtype, **profile
+    ) as dst:
+        dst.write(np.zeros((count, 3, 4), dtype))
+        for index, text in enumerate(descriptions, start=1):
+            dst.set_band_description(index, text)
+        for index, values in (tags or {}).items():
+            dst.update_tags(index, ns="IMAGERY", **values)
+    return path
+
+
+def read(path, **choice):
+    with rasterio.open(path) as src:
+        return read_bands(raster_meta(src), **choice)
+
+
+ENVI_HEAD = """ENVI
+samples = 4
+lines = 3
+bands = 3
+header offset = 0
+file type = ENVI Standard
+data type = 12
+interleave = bsq
+byte order = 0
+"""
+
+
+def write_envi(path, lines):
+    path.with_suffix(".hdr").write_text(ENVI_HEAD + lines, "utf-8")
+    path.write_bytes(bytes(4 * 3 * 3 * 2))
+    return path
+
+
+class TestFiles:
+    def test_imagery_tags_of_a_geotiff(self, tmp_path):
+        tags = {i: {"CENTRAL_WAVELENGTH_UM": f"0.{i}", "FWHM_UM": "0.02"} for i in (5, 6, 7)}
+        path = write(tmp_path / "a.tif", 3, tags={i - 4: t for i, t in tags.items()})
+        reading = read(path)
+        assert reading.source == "IMAGERY metadata"
+        assert reading.bands.wavelengths_nm == (500, 600, 700)
+        assert [b.fwhm_nm for b in reading.bands] == [20, 20, 20]
+
+    def test_descriptions_of_a_geotiff(self, tmp_path):
+        path = write(tmp_path / "a.tif", 2, descriptions=("B8A", "B12"))
+        assert read(path).bands.names == ("B8A", "B12")
+
+    def test_the_file_name_tells_the_sensor(self, tmp_path):
+        path = write(tmp_path / "LT05_L1TP_044034.tif", 2, descriptions=("B4", "B5"))
+        assert read(path).bands.wavelengths_nm == (830, 1650)
+
+    def test_the_folder_name_does_not(self, tmp_path):
+        (tmp_path / "LT05_L1TP").mkdir()
+        path = write(tmp_path / "LT05_L1TP" / "x.tif", 2, descriptions=("B8A", "B12"))
+        assert read(path).bands.sensor == "sentinel2"
+
+    def test_naip_whose_fourth_band_gdal_calls_alpha(self, tmp_path):
+        names = ("Red", "Green", "Blue", "NIR")
+        path = write(tmp_path / "n.tif", 4, dtype="uint8", descriptions=names)
+        with rasterio.open(path) as src:
+            assert src.colorinterp[3] == ColorInterp.alpha
+        assert read(path).bands.names == ("red", "green", "blue", "nir")
+
+    def test_a_colour_picture_with_transparency(self, tmp_path):
+        reading = read(write(tmp_path / "rgba.tif", 4, dtype="uint8"))
+        assert reading.bands.names == ("red", "green", "blue")
+        assert reading.source == "colour interpretation"
+
+    def test_a_bare_geotiff_goes_by_count(self, tmp_path):
+        assert read(write(tmp_path / "bare.tif", 13)).source == "band count"
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            "wavelength units = Nanometers\nwavelength = {600.0, 616.0,\n 632.0}\n",
+            "wavelength units = nm\nwavelength = {600, 616, 632}\n",
+            "wavelength units = Micrometers\nwavelength = { 0.600 , 0.616 , 0.632 }\n",
+            "wavelength units = MICROMETERS\nwavelength = {0.600,0.616,0.632}\n",
+            "Wavelength Units = micrometers\nwavelength = {0.600,0.616,0.632}\n",
+            "wavelength units = Unknown\nwavelength = {600.0, 616.0, 632.0}\n",
+            "wavelength = {0.600, 0.616, 0.632}\n",
+            "band names = {a, b, c}\nwavelength units = um\nwavelength = {0.6, 0.616, 0.632}\n",
+            "band names = {600 nm, 616 nm, 632 nm}\n",
+            "band names = {Band 1, Band 2, Band 3}\nwavelength = {600, 616, 632}\n",
+        ],
+    )
+    def test_envi_headers(self, tmp_path, lines):
+        reading = read(write_envi(tmp_path / "cube.img", lines))
+        assert reading.bands.wavelengths_nm == (600, 616, 632)
+        assert reading.warnings == ()
+
+    def test_envi_widths(self, tmp_path):
+        lines = "wavelength units = Nanometers\nwavelength = {600,616,632}\nfwhm = {15,15.5,16}\n"
+        reading = read(write_envi(tmp_path / "cube.img", lines))
+        assert [b.fwhm_nm for b in reading.bands] == pytest.approx([15, 15.5, 16], abs=0.6)
+
+    def test_envi_index_is_no_wavelength(self, tmp_path):
+        lines = "wavelength units = Index\nwavelength = {1, 2, 3}\n"
+        assert read(write_envi(tmp_path / "cube.img", lines)).source == "band count"
+
+    def test_envi_written_by_rasterio_and_turned_into_geotiff(self, tmp_path):
+        with rasterio.open(
+            tmp_path / "c.img", "w", driver="ENVI", width=4, height=3, count=2, dtype="uint8"
+        ) as dst:
+            dst.write(np.zeros((2, 3, 4), "uint8"))
+            dst.update_tags(ns="ENVI", wavelength="{760, 776}", wavelength_units="Nanometers")
+        assert read(tmp_path / "c.img").bands.wavelengths_nm == (760, 776)
+        with rasterio.open(tmp_path / "c.img") as src:
+            names = src.descriptions
+        again = read(write(tmp_path / "c.tif", 2, descriptions=names))
+        assert again.bands.wavelengths_nm == (760, 776)
+
+    def test_from_file_to_model(self, tmp_path):
+        path = write(tmp_path / "s2.tif", 5, descriptions=("B12", "B8", "B4", "B3", "B2"))
+        matching = match_bands(read(path).bands, sensor("satellite").bands)
+        assert matching.indexes == (4, 3, 2, 1, None, 0)
+
+    def test_reading_metadata_warns_of_nothing(self, tmp_path):
+        path = write(tmp_path / "a.tif", 3, dtype="uint8", descriptions=("red", "green", "blue"))
+        with rasterio.open(path) as src, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            read_bands(raster_meta(src))

@@ -1,0 +1,244 @@
+"""Files and folders appear whole or not at all."""
+
+# A block that fails halfway is what these tests are about.
+# ruff: noqa: PT012, SIM117
+
+import hashlib
+import os
+from collections import namedtuple
+
+import pytest
+
+from smokegeo import files
+from smokegeo.errors import InputError, OutputError, UsageError
+from smokegeo.files import atomic_file, atomic_folder, check_output, need_space, sha256
+
+FAILURES = [KeyboardInterrupt, SystemExit, RuntimeError, InputError]
+
+
+def listing(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+class TestAtomicFile:
+    def test_appears_when_the_block_succeeds(self, tmp_path):
+        target = tmp_path / "out.gpkg"
+        with atomic_file(target) as part:
+            part.write_text("all of it")
+            assert not target.exists()
+        assert target.read_text() == "all of it"
+        assert listing(tmp_path) == ["out.gpkg"]
+
+    def test_is_written_beside_its_place_with_its_suffix(self, tmp_path):
+        with atomic_file(tmp_path / "a.b.geojson") as part:
+            assert part.parent == tmp_path
+            assert part.suffix == ".geojson"
+            assert part.name.startswith(".")
+            part.touch()
+
+    def test_replaces_an_older_file(self, tmp_path):
+        target = tmp_path / "out.tif"
+        target.write_text("old")
+        with atomic_file(target) as part:
+            part.write_text("new")
+            assert target.read_text() == "old"
+        assert target.read_text() == "new"
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_leaves_nothing_on_failure(self, tmp_path, failure):
+        with pytest.raises(failure), atomic_file(tmp_path / "out.tif") as part:
+            part.write_text("half")
+            raise failure
+        assert listing(tmp_path) == []
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_keeps_the_old_content_on_failure(self, tmp_path, failure):
+        target = tmp_path / "out.tif"
+        target.write_text("old")
+        with pytest.raises(failure), atomic_file(target) as part:
+            part.write_text("half")
+            raise failure
+        assert target.read_text() == "old"
+        assert listing(tmp_path) == ["out.tif"]
+
+    @pytest.mark.parametrize("extra", [".aux.xml", "-journal", "-wal"])
+    def test_removes_what_gdal_left_beside_a_half_written_file(self, tmp_path, extra):
+        with pytest.raises(RuntimeError), atomic_file(tmp_path / "out.gpkg") as part:
+            part.write_text("half")
+            part.with_name(part.name + extra).write_text("side")
+            raise RuntimeError
+        assert listing(tmp_path) == []
+
+    def test_a_full_disk_is_an_output_error(self, tmp_path):
+        with pytest.raises(OutputError, match=r"out\.tif: cannot be written \(No space left"):
+            with atomic_file(tmp_path / "out.tif") as part:
+                part.write_text("half")
+                raise OSError(28, "No space left on device")
+        assert listing(tmp_path) == []
+
+    def test_a_block_that_writes_nothing_is_an_output_error(self, tmp_path):
+        with pytest.raises(OutputError), atomic_file(tmp_path / "out.tif"):
+            pass
+        assert listing(tmp_path) == []
+
+    def test_a_folder_in_the_way_is_an_output_error(self, tmp_path):
+        (tmp_path / "out.tif").mkdir()
+        with pytest.raises(OutputError), atomic_file(tmp_path / "out.tif") as part:
+            part.write_text("x")
+        assert listing(tmp_path) == ["out.tif"]
+
+
+class TestAtomicFolder:
+    def test_appears_when_the_block_succeeds(self, tmp_path):
+        target = tmp_path / "deep" / "set"
+        with atomic_folder(target) as part:
+            assert listing(part) == []
+            (part / "a.txt").write_text("a")
+            (part / "sub").mkdir()
+            assert not target.exists()
+        assert listing(target) == ["a.txt", "sub"]
+        assert listing(tmp_path / "deep") == ["set"]
+
+    @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
+    def test_others_may_read_it(self, tmp_path):
+        with atomic_folder(tmp_path / "set"):
+            pass
+        umask = os.umask(0)
+        os.umask(umask)
+        assert (tmp_path / "set").stat().st_mode & 0o777 == 0o755 & ~umask
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    @pytest.mark.parametrize("overwrite", [False, True])
+    def test_leaves_nothing_on_failure(self, tmp_path, failure, overwrite):
+        with (
+            pytest.raises(failure),
+            atomic_folder(tmp_path / "set", overwrite=overwrite) as part,
+        ):
+            (part / "half").write_text("x")
+            raise failure
+        assert listing(tmp_path) == []
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_keeps_the_old_content_on_failure(self, tmp_path, failure):
+        target = tmp_path / "set"
+        target.mkdir()
+        (target / "old").write_text("old")
+        with pytest.raises(failure), atomic_folder(target, overwrite=True) as part:
+            (part / "half").write_text("x")
+            raise failure
+        assert listing(tmp_path) == ["set"]
+        assert listing(target) == ["old"]
+
+    def test_keeps_the_old_content_if_the_last_step_fails(self, tmp_path, monkeypatch):
+        target = tmp_path / "set"
+        target.mkdir()
+        (target / "old").write_text("old")
+        real = os.replace
+
+        def refuse(source, destination):
+            if source.name == "new":
+                raise PermissionError(13, "Permission denied")
+            real(source, destination)
+
+        monkeypatch.setattr(files.os, "replace", refuse)
+        with pytest.raises(OutputError, match="Permission denied"):
+            with atomic_folder(target, overwrite=True) as part:
+                (part / "new.txt").write_text("x")
+        assert listing(tmp_path) == ["set"]
+        assert listing(target) == ["old"]
+
+    def test_refuses_to_replace_without_overwrite(self, tmp_path):
+        (tmp_path / "set").mkdir()
+        (tmp_path / "set" / "mine").touch()
+        with pytest.raises(UsageError, match=r"set exists already.*--overwrite"):
+            atomic_folder(tmp_path / "set").__enter__()
+        assert listing(tmp_path / "set") == ["mine"]
+
+    def test_fills_an_empty_folder_without_overwrite(self, tmp_path):
+        (tmp_path / "set").mkdir()
+        with atomic_folder(tmp_path / "set") as part:
+            (part / "a").touch()
+        assert listing(tmp_path / "set") == ["a"]
+
+    def test_replaces_with_overwrite_and_keeps_nothing_old(self, tmp_path):
+        (tmp_path / "set").mkdir()
+        (tmp_path / "set" / "old").touch()
+        with atomic_folder(tmp_path / "set", overwrite=True) as part:
+            (part / "new").touch()
+        assert listing(tmp_path / "set") == ["new"]
+        assert listing(tmp_path) == ["set"]
+
+    @pytest.mark.parametrize("overwrite", [False, True])
+    def test_never_replaces_a_file(self, tmp_path, overwrite):
+        (tmp_path / "set").write_text("mine")
+        with pytest.raises(UsageError):
+            atomic_folder(tmp_path / "set", overwrite=overwrite).__enter__()
+        assert (tmp_path / "set").read_text() == "mine"
+
+    def test_never_deletes_what_a_link_points_to(self, tmp_path):
+        (tmp_path / "real").mkdir()
+        (tmp_path / "real" / "mine").touch()
+        (tmp_path / "set").symlink_to(tmp_path / "real")
+        with atomic_folder(tmp_path / "set", overwrite=True) as part:
+            (part / "new").touch()
+        assert listing(tmp_path / "set") == ["new"]
+        assert listing(tmp_path / "real") == ["mine"]
+
+    def test_a_file_where_a_parent_folder_should_be_is_an_output_error(self, tmp_path):
+        (tmp_path / "file").touch()
+        with pytest.raises(OutputError, match="cannot be made"):
+            atomic_folder(tmp_path / "file" / "set").__enter__()
+
+    def test_takes_a_path_from_the_working_folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with atomic_folder(files.Path("set")) as part:
+            (part / "a").touch()
+        assert listing(tmp_path / "set") == ["a"]
+
+
+class TestCheckOutput:
+    def test_accepts_a_new_file(self, tmp_path):
+        check_output(tmp_path / "out.gpkg")
+        assert listing(tmp_path) == []
+
+    def test_refuses_a_missing_folder(self, tmp_path):
+        with pytest.raises(UsageError, match=r"folder .*nowhere does not exist"):
+            check_output(tmp_path / "nowhere" / "out.gpkg")
+
+    def test_refuses_an_existing_file_unless_told(self, tmp_path):
+        (tmp_path / "out.gpkg").touch()
+        with pytest.raises(UsageError, match=r"exists already.*--overwrite"):
+            check_output(tmp_path / "out.gpkg")
+        check_output(tmp_path / "out.gpkg", overwrite=True)
+
+    @pytest.mark.parametrize("overwrite", [False, True])
+    def test_refuses_a_folder(self, tmp_path, overwrite):
+        (tmp_path / "out.gpkg").mkdir()
+        with pytest.raises(OutputError, match="is a folder"):
+            check_output(tmp_path / "out.gpkg", overwrite=overwrite)
+
+    def test_refuses_a_folder_without_permission(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(files.os, "access", lambda path, mode: False)
+        with pytest.raises(OutputError, match="no permission"):
+            check_output(tmp_path / "out.gpkg")
+
+
+class TestNeedSpace:
+    def test_compares_with_the_free_space_of_the_nearest_folder(self, tmp_path, monkeypatch):
+        asked = []
+
+        def usage(folder):
+            asked.append(folder)
+            return namedtuple("usage", "free")(2_000_000_000)
+
+        monkeypatch.setattr(files.shutil, "disk_usage", usage)
+        need_space(tmp_path / "not" / "yet", 2_000_000_000)
+        assert asked == [tmp_path]
+        with pytest.raises(OutputError, match=r"2\.0 GB free, about 9\.3 GB needed"):
+            need_space(tmp_path, 9_300_000_000)
+
+
+@pytest.mark.parametrize("content", [b"", b"smoke", bytes(3_000_000)])
+def test_sha256_is_that_of_the_content(tmp_path, content):
+    (tmp_path / "f").write_bytes(content)
+    assert sha256(tmp_path / "f") == hashlib.sha256(content).hexdigest()
