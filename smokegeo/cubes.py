@@ -15,6 +15,7 @@ import rioxarray
 import xarray as xr
 from numpy.typing import NDArray
 from rasterio.crs import CRS
+from rasterio.io import DatasetWriter
 from rasterio.transform import Affine
 
 from smokegeo.bandmeta import raster_meta, read_bands
@@ -70,7 +71,7 @@ def write_cube(
     """Write a cube as a compressed, tiled GeoTIFF with its wavelengths; not atomic by itself."""
     bands = cube_bands(cube)
     plain = cube.drop_vars(["name", "wavelength", "fwhm"]).copy(deep=False)  # own attrs
-    plain.attrs = {"long_name": list(bands.names)}
+    plain.attrs = {}
     # photometric: GDAL takes three or four uint8 bands for red, green, blue and transparency.
     options = {"compress": "deflate", "predictor": 2, "tiled": True, "zlevel": 1}
     options |= {"photometric": "minisblack", **profile}
@@ -80,18 +81,23 @@ def write_cube(
     rotated = place.b != 0 or place.d != 0  # rioxarray cannot recompute such a transform
     plain.rio.to_raster(path, driver="GTiff", recalc_transform=not rotated, **options)
     with rasterio.open(path, "r+", driver="GTiff") as dst:
-        for index, band in enumerate(bands, start=1):
-            spectral = {}
-            if band.wavelength_nm is not None:
-                spectral["CENTRAL_WAVELENGTH_UM"] = f"{band.wavelength_nm / 1000:.10g}"
-            if band.fwhm_nm is not None:
-                spectral["FWHM_UM"] = f"{band.fwhm_nm / 1000:.10g}"
-            if spectral:
-                dst.update_tags(index, ns="IMAGERY", **spectral)
-        if tags or bands.sensor:
-            dst.update_tags(
-                **{**({"SENSOR": bands.sensor} if bands.sensor else {}), **(tags or {})}
-            )
+        tag_bands(dst, bands)
+        dst.update_tags(**(tags or {}))
+
+
+def tag_bands(dst: DatasetWriter, bands: BandSet) -> None:
+    """Write the names, wavelengths and widths of the bands, and the sensor, into a raster."""
+    for index, band in enumerate(bands, start=1):
+        dst.set_band_description(index, band.name)
+        spectral = {}
+        if band.wavelength_nm is not None:
+            spectral["CENTRAL_WAVELENGTH_UM"] = f"{band.wavelength_nm / 1000:.10g}"
+        if band.fwhm_nm is not None:
+            spectral["FWHM_UM"] = f"{band.fwhm_nm / 1000:.10g}"
+        if spectral:
+            dst.update_tags(index, ns="IMAGERY", **spectral)
+    if bands.sensor:
+        dst.update_tags(SENSOR=bands.sensor)
 
 
 def read_cube(path: Path) -> xr.DataArray:

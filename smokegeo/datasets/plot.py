@@ -23,26 +23,43 @@ def composite_indexes(bands: BandSet) -> tuple[int, int, int]:
     Otherwise the longest, middle and shortest wavelength, the usual false colour; thermal bands
     only if there is nothing else.
     """
-    optical = [
-        (nm, i) for i, nm in enumerate(bands.wavelengths_nm) if nm is not None and nm < 3000
-    ] or [(float(i), i) for i in range(len(bands))]
-    true = [min(optical, key=lambda item: abs(item[0] - target)) for target in _RGB_NM]
-    if all(abs(nm - target) <= _NEAR_NM for (nm, _), target in zip(true, _RGB_NM, strict=True)):
-        red, green, blue = (i for _, i in true)
-        return red, green, blue
-    order = [i for _, i in sorted(optical)]
+    true = _true_colour(bands)
+    if true is not None:
+        return true
+    order = [index for _, index in sorted(_optical(bands))]
     return order[-1], order[len(order) // 2], order[0]
 
 
 def composite(image: NDArray[Any], bands: BandSet) -> NDArray[np.float32]:
     """Return an (H, W, 3) picture in 0..1, stretched from the 2nd to the 98th percentile.
 
-    All three channels share one stretch, so that the colours stay what they are.
+    True colours share one stretch, so that they stay what they are; false colours get one each,
+    since a camera's bands differ in sensitivity.
     """
     picture = image[list(composite_indexes(bands))].astype(np.float32).transpose(1, 2, 0)
-    low, high = np.percentile(picture[np.isfinite(picture)], (2, 98)) if picture.size else (0, 1)
-    stretched = (np.nan_to_num(picture, nan=low) - low) / max(float(high - low), 1e-6)
+    picture[~np.isfinite(picture)] = np.nan
+    if np.isnan(picture).all():
+        return np.zeros_like(picture)
+    axis = None if _true_colour(bands) is not None else (0, 1)
+    low, high = (np.nanpercentile(picture, q, axis=axis) for q in (2, 98))
+    stretched = (np.nan_to_num(picture, nan=0.0) - low) / np.maximum(high - low, 1e-6)
     return np.asarray(np.clip(stretched, 0, 1), np.float32)
+
+
+def _optical(bands: BandSet) -> list[tuple[float, int]]:
+    known = [
+        (nm, index) for index, nm in enumerate(bands.wavelengths_nm) if nm is not None and nm < 3000
+    ]
+    return known or [(float(index), index) for index in range(len(bands))]
+
+
+def _true_colour(bands: BandSet) -> tuple[int, int, int] | None:
+    nearest = [min(_optical(bands), key=lambda item: abs(item[0] - nm)) for nm in _RGB_NM]
+    distances = [abs(nm - want) for (nm, _), want in zip(nearest, _RGB_NM, strict=True)]
+    if max(distances) > _NEAR_NM:
+        return None
+    red, green, blue = (index for _, index in nearest)
+    return red, green, blue
 
 
 def plot_sample(

@@ -1,0 +1,118 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rasterio
+
+from smokegeo.cubes import cube_bands, read_cube
+from smokegeo.datasets.layout import SCENE_SCENARIOS, SMOKE_SCENARIOS, load_layout, read_checksums
+from smokegeo.datasets.splits import check_splits
+from smokegeo.errors import OutputError, UsageError
+from smokegeo.files import sha256
+from smokegeo.sensors import sensor
+from smokegeo.simulate.dataset import DatasetPlan, simulate_dataset
+
+PLAN = DatasetPlan("mss", 13, 4, (32, 24))
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("kind", ["hss", "mss", "satellite"])
+def test_a_simulated_dataset_is_a_prepared_one(tmp_path, kind):
+    facts = simulate_dataset(tmp_path / "data", replace(PLAN, kind=kind))
+    layout = load_layout(tmp_path / "data", kind)
+    assert layout.bands == sensor(kind).bands
+    assert len(layout.frames) == facts.frames == 13
+    assert layout.facts["simulated"] is True
+    splits = {name: layout.split_ids(name) for name in ("train", "val", "test")}
+    assert all(splits.values())
+    check_splits(splits, [frame.id for frame in layout.frames])
+    for frame in layout.frames:
+        scene, smoke = frame.scenarios
+        assert scene in SCENE_SCENARIOS
+        assert smoke in SMOKE_SCENARIOS
+        assert (frame.width, frame.height) == (32, 24)
+    one = layout.frames[3]
+    assert cube_bands(read_cube(layout.image(one.id))).names == sensor(kind).bands.names
+    with (
+        rasterio.open(layout.mask(one.id)) as mask,
+        rasterio.open(layout.root / "votes" / f"{one.id}.tif") as votes,
+    ):
+        labels = mask.read(1)
+        assert np.array_equal(labels == 1, votes.read(1) >= 2)
+        assert int((labels == 1).sum()) == one.smoke_pixels
+
+
+def test_no_video_is_split(tmp_path):
+    simulate_dataset(tmp_path / "data", PLAN)
+    layout = load_layout(tmp_path / "data")
+    scene_of = {frame.id: frame.scene for frame in layout.frames}
+    scenes = [{scene_of[i] for i in layout.split_ids(name)} for name in ("train", "val", "test")]
+    assert not scenes[0] & scenes[1]
+    assert not scenes[0] & scenes[2]
+    assert not scenes[1] & scenes[2]
+
+
+def test_the_number_of_workers_changes_no_byte(tmp_path):
+    simulate_dataset(tmp_path / "one", PLAN, workers=1)
+    simulate_dataset(tmp_path / "two", PLAN, workers=2)
+    one, two = tree(tmp_path / "one"), tree(tmp_path / "two")
+    assert one.keys() == two.keys()
+    assert [name for name in one if one[name] != two[name]] == []
+    sums = read_checksums(tmp_path / "one")
+    assert all(sha256(tmp_path / "one" / name) == digest for name, digest in sums.items())
+
+
+def test_satellite_frames_lie_in_a_utm_zone_and_never_touch(tmp_path):
+    simulate_dataset(tmp_path / "data", replace(PLAN, kind="satellite"))
+    layout = load_layout(tmp_path / "data")
+    boxes = []
+    for frame in layout.frames:
+        with rasterio.open(layout.image(frame.id)) as src:
+            assert 32601 <= src.crs.to_epsg() <= 32660
+            assert src.res[0] in (10.0, 20.0, 30.0)
+            boxes.append(src.bounds)
+    for n, a in enumerate(boxes):
+        for b in boxes[:n]:
+            apart = a.left >= b.right or b.left >= a.right or a.bottom >= b.top or b.bottom >= a.top
+            assert apart
+
+
+def test_facts_count_frames_by_scale_and_scenario(tmp_path):
+    facts = simulate_dataset(tmp_path / "data", PLAN)
+    assert sum(facts.scales.values()) == 13
+    assert sum(facts.scenarios.values()) == 26
+    assert sum(facts.agreement.shares().values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"count": 0}, "count 0"),
+        ({"size": (15, 40)}, "15x40"),
+        ({"scenarios": ("fog",)}, "fog"),
+        ({"seed": -1}, "seed -1"),
+    ],
+)
+def test_impossible_plans_are_refused(change, words):
+    with pytest.raises(UsageError, match=words):
+        replace(PLAN, **change)
+
+
+def test_an_existing_folder_is_kept_unless_told(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mine.txt").write_text("x")
+    with pytest.raises(UsageError, match="exists"):
+        simulate_dataset(tmp_path / "data", replace(PLAN, count=1))
+    assert [p.name for p in tmp_path.iterdir()] == ["data"]
+    simulate_dataset(tmp_path / "data", replace(PLAN, count=1), overwrite=True)
+    assert not (tmp_path / "data" / "mine.txt").exists()
+
+
+def test_a_dataset_that_cannot_fit_is_refused_at_once(tmp_path):
+    with pytest.raises(OutputError, match="GB needed"):
+        simulate_dataset(tmp_path / "data", replace(PLAN, count=10**12))
+    assert not list(tmp_path.iterdir())
