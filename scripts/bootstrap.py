@@ -29,7 +29,7 @@ def main():
     if minor not in SUPPORTED:
         names = ", ".join("%d.%d" % pair for pair in SUPPORTED)
         stop(
-            "Python %d.%d is not supported; smokegeo needs one of %s. Pass one: make PYTHON=python3.11"
+            "Python %d.%d is not supported, only %s. Name one: make PYTHON=python3.11"
             % (minor[0], minor[1], names)
         )
     constraints = ROOT / "constraints" / ("python%d.%d.txt" % minor)

@@ -12,20 +12,23 @@ from smokegeo.bands import BandSet
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Centres of red, green and blue light, and the largest distance that still counts as such.
-_RGB_NM = (650.0, 555.0, 470.0)
+#: Wavelengths to show as red, green and blue, in order of preference: true colour, then colour
+#: infrared (vegetation red), then the same for cameras that begin at red.
+_COMPOSITES_NM = ((650.0, 555.0, 470.0), (840.0, 660.0, 560.0), (810.0, 700.0, 610.0))
+#: The largest distance that still counts as such.
 _NEAR_NM = 60.0
 
 
 def composite_indexes(bands: BandSet) -> tuple[int, int, int]:
     """Return the bands to show as red, green and blue: true colour if possible.
 
-    Otherwise the longest, middle and shortest wavelength, the usual false colour; thermal bands
-    only if there is nothing else.
+    Otherwise colour infrared, or the longest, middle and shortest wavelength; thermal bands only
+    if there is nothing else.
     """
-    true = _true_colour(bands)
-    if true is not None:
-        return true
+    for wanted in _COMPOSITES_NM:
+        found = _nearest(bands, wanted)
+        if found is not None:
+            return found
     order = [index for _, index in sorted(_optical(bands))]
     return order[-1], order[len(order) // 2], order[0]
 
@@ -40,7 +43,7 @@ def composite(image: NDArray[Any], bands: BandSet) -> NDArray[np.float32]:
     picture[~np.isfinite(picture)] = np.nan
     if np.isnan(picture).all():
         return np.zeros_like(picture)
-    axis = None if _true_colour(bands) is not None else (0, 1)
+    axis = None if _nearest(bands, _COMPOSITES_NM[0]) is not None else (0, 1)
     low, high = (np.nanpercentile(picture, q, axis=axis) for q in (2, 98))
     stretched = (np.nan_to_num(picture, nan=0.0) - low) / np.maximum(high - low, 1e-6)
     return np.asarray(np.clip(stretched, 0, 1), np.float32)
@@ -53,12 +56,13 @@ def _optical(bands: BandSet) -> list[tuple[float, int]]:
     return known or [(float(index), index) for index in range(len(bands))]
 
 
-def _true_colour(bands: BandSet) -> tuple[int, int, int] | None:
-    nearest = [min(_optical(bands), key=lambda item: abs(item[0] - nm)) for nm in _RGB_NM]
-    distances = [abs(nm - want) for (nm, _), want in zip(nearest, _RGB_NM, strict=True)]
-    if max(distances) > _NEAR_NM:
-        return None
+def _nearest(bands: BandSet, wanted_nm: tuple[float, ...]) -> tuple[int, int, int] | None:
+    """Return the three bands nearest to the wavelengths, if all are near and different."""
+    nearest = [min(_optical(bands), key=lambda item: abs(item[0] - nm)) for nm in wanted_nm]
+    distances = [abs(nm - want) for (nm, _), want in zip(nearest, wanted_nm, strict=True)]
     red, green, blue = (index for _, index in nearest)
+    if max(distances) > _NEAR_NM or len({red, green, blue}) < 3:
+        return None
     return red, green, blue
 
 

@@ -18,7 +18,7 @@ from smokegeo.sensors import sensor
         ("satellite", ("red", "green", "blue")),
         ("sentinel2", ("B04", "B03", "B02")),
         ("naip", ("red", "green", "blue")),
-        ("hss", ("974nm", "792nm", "600nm")),
+        ("hss", ("840nm", "664nm", "600nm")),
     ],
 )
 def test_composites_use_the_right_bands(name, shown):
