@@ -16,9 +16,9 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
-import timm.layers
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
@@ -47,7 +47,8 @@ def main() -> None:
     load = os.getloadavg()[0]
     print(
         f"{cpu()}, {args.threads} thread(s), torch {torch.__version__}, "
-        f"load {load:.1f} at the start, median of {repeats}\n"
+        f"load {load:.1f} at the start, median of {repeats} "
+        f"({whole_repeats(repeats)} for the whole network in training)\n"
     )
     rows = [inference(variant, size, repeats, args.threads) for variant in ("realtime", "accuracy")]
     print(f"Inference, one image of {BANDS} x {size} x {size}:\n")
@@ -107,7 +108,8 @@ def routers(side: int, repeats: int) -> list[str]:
         return naive_f_router(f_router, features, alpha, vectors)
 
     def ours() -> Tensor:
-        return f_router(features, p_router(features, vectors), vectors)
+        beta: Tensor = f_router(features, p_router(features, vectors), vectors)
+        return beta
 
     return compare_steps("routers", {"paper": paper, "ours": ours}, repeats, but=features)
 
@@ -117,16 +119,19 @@ def training(variant: str, size: int, repeats: int) -> list[str]:
     model = MoP(bands=BANDS, variant=variant).train()
     x = torch.randn(1, BANDS, size, size)
     forms = {"paper": lambda: naive_forward(model, x), "ours": lambda: model(x)}
-    return compare_steps(variant, forms, max(2, repeats // 2))
+    return compare_steps(variant, forms, whole_repeats(repeats))
+
+
+def whole_repeats(repeats: int) -> int:
+    """Return how often a whole training step is run: fewer times, since it takes seconds."""
+    return max(2, repeats // 2)
 
 
 def compare_steps(
     what: str, forms: Mapping[str, Callable[[], Tensor]], repeats: int, but: Tensor | None = None
 ) -> list[str]:
     """Time forward and backward of each form, and weigh what it keeps in between."""
-    steps: dict[str, Form] = {
-        name: lambda form=form: form().square().sum().backward() for name, form in forms.items()
-    }
+    steps = {name: partial(step, form) for name, form in forms.items()}
     kept = {name: kept_bytes(form, but) for name, form in forms.items()}
     times = interleaved(steps, repeats)
     return [
@@ -134,6 +139,11 @@ def compare_steps(
         f"{kept[name] / 1e6:.1f} | {kept[name] / kept['paper']:.2f}"
         for name in forms
     ]
+
+
+def step(form: Callable[[], Tensor]) -> None:
+    """Run a form forward and backward."""
+    torch.autograd.backward(form().square().sum())
 
 
 def kept_bytes(form: Callable[[], Tensor], but: Tensor | None) -> int:
@@ -159,8 +169,7 @@ def kept_bytes(form: Callable[[], Tensor], but: Tensor | None) -> int:
 
 
 def count_flops(model: MoP, form: Form) -> int:
-    """Count floating-point operations; fused attention, which torch does not count on a CPU, off."""
-    timm.layers.set_fused_attn(False)
+    """Count floating-point operations, without fused attention: torch counts none of it on CPUs."""
     plain = [m for m in model.modules() if hasattr(m, "fused_attn")]
     for module in plain:
         module.fused_attn = False  # type: ignore[assignment]
@@ -174,13 +183,13 @@ def count_flops(model: MoP, form: Form) -> int:
         torch.nn.functional.scaled_dot_product_attention = attention
         for module in plain:
             module.fused_attn = True  # type: ignore[assignment]
-        timm.layers.set_fused_attn(True)
     return counter.get_total_flops()
 
 
 def written_out(q: Tensor, k: Tensor, v: Tensor, **_: object) -> Tensor:
     """Attention in three steps that can be counted."""
-    return ((q @ k.transpose(-2, -1)) * q.shape[-1] ** -0.5).softmax(dim=-1) @ v
+    weights: Tensor = ((q @ k.transpose(-2, -1)) * q.shape[-1] ** -0.5).softmax(dim=-1)
+    return weights @ v
 
 
 def interleaved(forms: Mapping[str, Form], repeats: int) -> dict[str, float]:

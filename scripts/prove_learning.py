@@ -73,7 +73,7 @@ class Rule:
 
     def __call__(self, image: np.ndarray) -> np.ndarray:
         """Return the smoke pixels of an image (bands, H, W)."""
-        high = image[self.band] >= self.level
+        high = np.asarray(image[self.band] >= self.level)
         return high if self.above else ~high
 
 
@@ -238,7 +238,7 @@ def baselines(root: Path, work: Path) -> dict[str, Any]:
     rule = best_rule(frames(data, "single bands"), edges[:, 1:-1])
     side = "at or above" if rule.above else "below"
     name = f"best single band: {data.band_set.names[rule.band]} {side} {rule.level:.0f}"
-    rules = {"all background": nothing, "all smoke": everything, name: rule}
+    rules: dict[str, Decide] = {"all background": nothing, "all smoke": everything, name: rule}
     facts = score(frames(HSS(root, "test"), "baselines"), rules)
     write(kept, json.dumps(facts, indent=2) + "\n")
     return facts

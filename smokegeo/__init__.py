@@ -21,9 +21,21 @@ _HOMES = {
     "BandSet": "smokegeo.bands",
     "HSS": "smokegeo.datasets",
     "MSS": "smokegeo.datasets",
+    "MoP": "smokegeo.models.mop",
+    "MoPSegmentationTask": "smokegeo.task",
+    "load_model": "smokegeo.modelfile",
 }
 
-__all__ = ["HSS", "MSS", "Band", "BandSet", "__version__"]
+__all__ = [
+    "HSS",
+    "MSS",
+    "Band",
+    "BandSet",
+    "MoP",
+    "MoPSegmentationTask",
+    "__version__",
+    "load_model",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torchgeo.samplers
+from torch import nn
 from torch.utils.data import Sampler
 
 if TYPE_CHECKING:
@@ -17,21 +19,24 @@ if TYPE_CHECKING:
 NEW_SAMPLES = tuple(int(part) for part in version("torchgeo").split(".")[:2]) >= (0, 9)
 
 
-def random_patches(
-    dataset: GeoDataset, size_px: int, length: int | None, seed: int | None = None
-) -> Sampler[Any]:
-    """Return TorchGeo's sampler of random patches."""
+def random_patches(dataset: GeoDataset, size_px: int, length: int | None, seed: int) -> list[Any]:
+    """Return queries of random patches from TorchGeo's sampler, the same for the same seed."""
     if NEW_SAMPLES:
-        return _sampler("RandomPatchSampler", dataset, size=size_px, length=length, generator=seed)
-    generator = None if seed is None else torch.Generator().manual_seed(seed)
-    return _sampler("RandomGeoSampler", dataset, size_px, length, generator=generator)
+        sampler = _sampler(
+            "RandomPatchSampler", dataset, size=size_px, length=length, generator=seed
+        )
+        return list(sampler)
+    # This version draws which file to take from torch's global generator, whatever it is given.
+    with torch.random.fork_rng(devices=[]):
+        generator = torch.manual_seed(seed)
+        return list(_sampler("RandomGeoSampler", dataset, size_px, length, generator=generator))
 
 
-def grid_patches(dataset: GeoDataset, size_px: int, stride_px: int) -> Sampler[Any]:
-    """Return TorchGeo's sampler of patches on a grid."""
+def grid_patches(dataset: GeoDataset, size_px: int, stride_px: int) -> list[Any]:
+    """Return queries of patches on a grid from TorchGeo's sampler."""
     if NEW_SAMPLES:
-        return _sampler("GriddedPatchSampler", dataset, size=size_px, stride=stride_px)
-    return _sampler("GridGeoSampler", dataset, size_px, stride_px)
+        return list(_sampler("GriddedPatchSampler", dataset, size=size_px, stride=stride_px))
+    return list(_sampler("GridGeoSampler", dataset, size_px, stride_px))
 
 
 def tensors_only(sample: dict[str, Any]) -> dict[str, torch.Tensor]:
@@ -45,6 +50,25 @@ def frame_slices(dataset: GeoDataset) -> Iterator[tuple[slice, slice]]:
     for geometry in dataset.index.geometry:
         west, south, east, north = geometry.bounds
         yield slice(west, east), slice(south, north)
+
+
+def segmentation_task() -> type[Any]:
+    """Return TorchGeo's segmentation task class, under whichever name it has."""
+    if NEW_SAMPLES:
+        module, name = importlib.import_module("torchgeo.tasks"), "SemanticSegmentation"
+    else:
+        module, name = importlib.import_module("torchgeo.trainers"), "SemanticSegmentationTask"
+    task: type[Any] = getattr(module, name)
+    return task
+
+
+def torchgeo_network(model: str, backbone: str, bands: int, classes: int = 2) -> nn.Module:
+    """Return the network TorchGeo's segmentation task builds, without pretrained weights."""
+    task = segmentation_task()(
+        model=model, backbone=backbone, weights=None, in_channels=bands, num_classes=classes
+    )
+    network: nn.Module = task.model
+    return network
 
 
 def _sampler(name: str, *args: Any, **kwargs: Any) -> Sampler[Any]:

@@ -7,6 +7,8 @@ import os
 # Tests never ask the hub, and matplotlib never opens a window.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# One thread per test process: two of them fighting for two cores are many times slower.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from collections.abc import Callable
 from pathlib import Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,11 @@ from PIL import Image
 from smokegeo.sensors import sensors
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("datasets/**/*.md")])
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "datasets/**/*.md", "configs/**/*.md")
+    for path in ROOT.glob(pattern)
+)
 IDS = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 #: A fenced block: `sh` and `python` are run, an unmarked one is checked below.
 BLOCK = re.compile(r"^```(sh|python|)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -36,6 +41,7 @@ def readers_files(tmp_path: Path) -> Path:
         np.save(tmp_path / "my-frames" / "images" / f"{number}.npy", cube)
         mask = (rng.random((20, 30)) < 0.3).astype(np.uint8)
         Image.fromarray(mask * 255).save(tmp_path / "my-frames" / "masks" / f"{number}.png")
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
     for name in ("anna", "ben", "carl"):
         mask = (rng.random((20, 30)) < 0.3).astype(np.uint8)
         Image.fromarray(mask * 255).save(tmp_path / f"{name}.png")
@@ -48,6 +54,8 @@ def readers_files(tmp_path: Path) -> Path:
 def run_shell(line: str, folder: Path) -> None:
     words = shlex.split(line)
     assert words[0] == "smokegeo", f"only smokegeo commands go into sh blocks: {line}"
+    if words[1] == "train" and "--iterations" not in words:
+        words += ["--iterations", "2", "--batch-size", "2", "--crop", "64"]  # hours otherwise
     command = [sys.executable, "-m", "smokegeo", *words[1:]]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"$ {line}\n{done.stderr}"

@@ -15,7 +15,17 @@ from smokegeo import __version__
 from smokegeo.errors import SmokegeoError, Terminated, deepest_cause
 
 #: Command name -> its module in this package; the module has a function of the same name.
-COMMANDS = ("check", "consensus", "prepare", "predict", "simulate")
+COMMANDS = (
+    "check",
+    "consensus",
+    "evaluate",
+    "explain",
+    "models",
+    "predict",
+    "prepare",
+    "simulate",
+    "train",
+)
 
 _EPILOG = (
     "Exit codes: 0 done, 1 internal, 2 usage, 3 input, 4 model, 5 output, 130 Ctrl-C, 143 SIGTERM. "

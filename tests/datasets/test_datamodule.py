@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import lightning
 import pytest
 import torch
@@ -82,16 +84,57 @@ def test_bands_are_normalised_with_the_train_splits_statistics(make_dataset):
     assert abs(float(images.std()) - 1) < 0.02
 
 
-def test_epochs_are_shuffled_and_repeat_with_the_seed(make_dataset):
-    module = SmokeDataModule(make_dataset(10).root, "hss", batch_size=3, crop_px=8)
-    module.setup("fit")
+def numbers(module):
+    return [batch["frame"].flatten().tolist() for batch in module.train_dataloader()]
+
+
+def test_passes_are_shuffled_anew_and_repeat_with_the_seed(make_dataset):
+    root = make_dataset(10).root
 
     def frames(seed):
-        torch.manual_seed(seed)
-        return [batch["frame"].flatten().tolist() for batch in module.train_dataloader()]
+        module = SmokeDataModule(root, "hss", batch_size=3, crop_px=8, iterations=4, seed=seed)
+        module.setup("fit")
+        return numbers(module)
 
-    assert frames(1) == frames(1)
-    assert frames(1) != frames(2)
+    first = frames(1)
+    assert first == frames(1)
+    assert first != frames(2)
+    # Two passes of six frames, each frame once a pass, in different orders.
+    assert sorted(first[0] + first[1]) == sorted(first[2] + first[3]) == list(range(6))
+    assert first[:2] != first[2:]
+
+
+@pytest.mark.parametrize("patch_px", [None, 12])
+def test_sample_n_is_the_same_however_one_gets_to_it(make_dataset, patch_px):
+    root = make_dataset(10).root
+    kwargs = {"batch_size": 2, "crop_px": 16, "iterations": 6, "patch_px": patch_px, "length": 5}
+    straight = SmokeDataModule(root, "hss", **kwargs)
+    straight.setup("fit")
+    expected = [batch["image"] for batch in straight.train_dataloader()]
+    torch.rand(7)  # what others draw from the global generator does not matter
+    for workers, start in ((2, 0), (0, 4)):
+        module = SmokeDataModule(root, "hss", num_workers=workers, **kwargs)
+        module.setup("fit")
+        module.trainer = SimpleNamespace(global_step=start, global_rank=0, world_size=1)
+        got = [batch["image"] for batch in module.train_dataloader()]
+        assert len(got) == 6 - start
+        assert all(torch.equal(a, b) for a, b in zip(got, expected[start:], strict=True))
+
+
+def test_processes_share_the_samples_between_them(make_dataset):
+    root = make_dataset(10).root
+
+    def samples(rank, world, batch_size, steps):
+        module = SmokeDataModule(root, "hss", batch_size=batch_size, crop_px=8, iterations=steps)
+        module.setup("fit")
+        module.trainer = SimpleNamespace(global_step=0, global_rank=rank, world_size=world)
+        frames = [int(batch["frame"]) for batch in module.val_dataloader()]
+        return numbers(module), frames
+
+    one, all_val = samples(0, 1, 4, 3)
+    (left, left_val), (right, right_val) = (samples(rank, 2, 2, 3) for rank in (0, 1))
+    assert [a + b for a, b in zip(left, right, strict=True)] == one
+    assert sorted(left_val + right_val) == sorted(all_val)
 
 
 def test_unknown_kinds_are_refused(tmp_path):

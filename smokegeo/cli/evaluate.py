@@ -1,0 +1,66 @@
+"""`smokegeo evaluate`: the paper's table for a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from smokegeo.cli.main import command
+
+
+@command()
+@click.argument("model")
+@click.option("--dataset", default="hss", help="Kind of dataset: hss, mss or satellite.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    help="Prepared dataset.  [default: datasets/KIND/data]",
+)
+@click.option(
+    "--split", type=click.Choice(["train", "val", "test"]), default="test", help="Split to score."
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    help="Smoke from this probability on.  [default: the card's]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
+def evaluate(
+    model: str,
+    dataset: str,
+    root: Path | None,
+    split: str,
+    threshold: float | None,
+    as_json: bool,
+) -> None:
+    """Score MODEL, a model file or a bundled model's name, on a dataset.
+
+    Prints the paper's table: F1 and mIoU of the smoke class for images with little (below 0.5 %),
+    medium and much (above 2.5 %) smoke and in total, as means over images and over all pixels
+    together, then by scenario.
+
+    \b
+    Example:
+      smokegeo evaluate runs/hss-mop-realtime/model.safetensors --dataset hss --root smoke-hss
+    """
+    from smokegeo import datasets
+    from smokegeo.errors import UsageError
+    from smokegeo.evaluate import evaluate as score
+    from smokegeo.metrics import table
+    from smokegeo.modelfile import load_model
+
+    if dataset not in datasets.KINDS:
+        raise UsageError(f"dataset {dataset!r} is not one of {', '.join(datasets.KINDS)}.")
+    loaded = load_model(model)
+    folder = root or Path("datasets") / dataset / "data"
+    data = getattr(datasets, datasets.KINDS[dataset])(folder, split)
+    result = score(loaded, data, threshold)
+    level = loaded.card.threshold if threshold is None else threshold
+    if as_json:
+        facts = {"model": loaded.card.name, "split": split, "threshold": level}
+        click.echo(json.dumps({**facts, **result.to_dict()}, indent=2))
+    else:
+        click.echo(f"{loaded.card.name} on the {split} split of {folder}, threshold {level:g}")
+        click.echo(table(result))

@@ -1,0 +1,95 @@
+"""`smokegeo explain`: the paper's figures for a trained MoP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from smokegeo.cli.main import command
+
+
+@command()
+@click.argument("model")
+@click.option("--dataset", default="hss", help="Kind of dataset: hss, mss or satellite.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    help="Prepared dataset.  [default: datasets/KIND/data]",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to write.")
+@click.option(
+    "--split", type=click.Choice(["train", "val", "test"]), default="test", help="Split to show."
+)
+@click.option(
+    "--frames",
+    default="4",
+    metavar="N|ID,...",
+    help="Frames to draw: a number, from much to little smoke, or ids separated by commas.",
+)
+@click.option("--without-psr", metavar="MODEL", help="Model without prototypes, to compare.")
+@click.option("--without-split", metavar="MODEL", help="Model without band split, to compare.")
+@click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+def explain(
+    model: str,
+    dataset: str,
+    root: Path | None,
+    out: Path,
+    split: str,
+    frames: str,
+    without_psr: str | None,
+    without_split: str | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Draw what the parts of MODEL do, as in the paper's figures.
+
+    Writes PNGs: the weight of each band at each pixel (band_weights_FRAME), the features with and
+    without these weights (activation_FRAME), how far channels of different bands are correlated
+    (correlation), and a t-SNE map of smoke and background pixels (tsne). MODEL is a MoP with an
+    F-Router: a model file or a bundled model's name.
+
+    \b
+    Example:
+      smokegeo explain runs/hss-mop-realtime/model.safetensors --root smoke-hss --out figures
+    """
+    import json
+
+    from smokegeo import datasets
+    from smokegeo.errors import UsageError
+    from smokegeo.explain import Rivals, choose_frames
+    from smokegeo.explain import explain as draw
+    from smokegeo.modelfile import load_model
+
+    if dataset not in datasets.KINDS:
+        raise UsageError(f"dataset {dataset!r} is not one of {', '.join(datasets.KINDS)}.")
+    loaded = load_model(model)
+    rivals = Rivals(*(load_model(name) if name else None for name in (without_psr, without_split)))
+    folder = root or Path("datasets") / dataset / "data"
+    data = getattr(datasets, datasets.KINDS[dataset])(folder, split)
+    facts = draw(loaded, data, out, choose_frames(data, frames), rivals, overwrite=overwrite)
+    if as_json:
+        click.echo(json.dumps({"split": split, "out": str(out), **facts}, indent=2))
+    else:
+        click.echo("\n".join(_lines(facts)))
+        click.echo(f"wrote {len(facts['files'])} figures to {out}")
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    """Return the numbers a reader wants first."""
+    lines = []
+    for branch, means in facts["correlation"].items():
+        if means["between_bands"] is not None:
+            name = branch.replace("_", " ")
+            lines.append(f"mean |r| between bands, {name}: {means['between_bands']:.3f}")
+    for name, values in facts["separation"].items():
+        lines.append(f"silhouette of smoke and background, {name}: {values['features']:.3f}")
+    weights = facts["band_weights"]
+    for region in ("smoke", "background"):
+        if weights[region] is not None:
+            ranked = sorted(zip(weights[region], weights["bands"], strict=True), reverse=True)
+            best = ", ".join(f"{band} ({weight:.3f})" for weight, band in ranked[:3])
+            lines.append(f"heaviest bands in {region}: {best}")
+    return lines

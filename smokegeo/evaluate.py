@@ -1,0 +1,68 @@
+"""Score a model on a split of a prepared dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from smokegeo.bands import Matching, match_bands
+from smokegeo.datasets.smoke import SmokeDataset
+from smokegeo.datasets.transforms import Normalise
+from smokegeo.errors import ModelError
+from smokegeo.metrics import ImageScore, Report, count, report
+from smokegeo.modelfile import Model
+from smokegeo.progress import track
+from smokegeo.torchgeo_api import frame_slices
+
+
+def evaluate(model: Model, dataset: SmokeDataset, threshold: float | None = None) -> Report:
+    """Return the scores of a model at its card's threshold, or at the one given."""
+    level = model.card.threshold if threshold is None else threshold
+    return report(
+        ImageScore(frame, count(probability >= level, labels), tags)
+        for frame, tags, probability, labels in probabilities(model, dataset)
+    )
+
+
+def probabilities(
+    model: Model, dataset: SmokeDataset
+) -> Iterator[tuple[str, tuple[str, ...], np.ndarray, np.ndarray]]:
+    """Yield frame id, scenario tags, smoke probability (H, W) and labels (H, W) of each frame."""
+    matching = matched(model, dataset)
+    network = model.for_inference()
+    normalise = Normalise(model.card.statistics)
+    available = torch.tensor([matching.available])
+    queries = list(frame_slices(dataset))
+    for query in track(queries, "scoring", len(queries)):
+        sample = dataset[query]
+        image = pick_bands(sample["image"], matching)
+        ready = normalise({"image": image, "mask": sample["mask"]})["image"]
+        with torch.inference_mode():
+            everything = bool(available.all())
+            logits = network(ready[None], None if everything else available)
+            smoke = logits.softmax(dim=1)[0, 1].numpy()
+        record = dataset.records[int(sample["frame"])]
+        yield record.id, record.scenarios, smoke, sample["mask"].numpy()
+
+
+def matched(model: Model, dataset: SmokeDataset) -> Matching:
+    """Match the dataset's bands to the model's; refuse if none fits."""
+    matching = match_bands(dataset.band_set, model.card.bands)
+    if not any(matching.available):
+        raise ModelError(
+            f"{model.path.name} needs {', '.join(model.card.bands.names)}; the dataset has none of "
+            f"them ({', '.join(dataset.band_set.names)})."
+        )
+    return matching
+
+
+def pick_bands(image: Tensor, matching: Matching) -> Tensor:
+    """Return the image in the model's band order; absent bands are 0 until they are left out."""
+    out = image.new_zeros(len(matching.entries), *image.shape[1:])
+    for position, index in enumerate(matching.indexes):
+        if index is not None:
+            out[position] = image[index]
+    return out

@@ -1,0 +1,1 @@
+"""MoP, part by part."""

@@ -1,0 +1,113 @@
+"""`smokegeo train`, `evaluate` and `models` from one to the next."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from smokegeo.train import TrainConfig, read_config
+
+#: The smallest training there is.
+SMALL = ("--iterations", 2, "--batch-size", 2, "--crop", 16, "--accelerator", "cpu")
+
+
+def test_a_model_is_trained_scored_and_described(run, make_dataset, tmp_path):
+    root, out = make_dataset(10, "mss").root, tmp_path / "run"
+    result = run(
+        "train", "--dataset", "mss", "--root", root, "--out", out, "--model", "fcn", *SMALL
+    )
+    assert result.exit_code == 0, result.output
+    model = out / "model.safetensors"
+    assert f"wrote {model}" in result.output
+    assert "Next: smokegeo evaluate" in result.output
+
+    scored = run("evaluate", model, "--dataset", "mss", "--root", root, "--split", "train")
+    assert scored.exit_code == 0, scored.output
+    assert "total (8)" in scored.output
+    plain = run("evaluate", model, "--dataset", "mss", "--root", root, "--json", "--quiet")
+    assert json.loads(plain.stdout)["total"]["images"] == 1
+
+    listed = run("models", "--folder", tmp_path)
+    assert str(model) in listed.output
+    shown = run("models", "show", model)
+    assert "fcn" in shown.output
+    assert "threshold" in shown.output
+    assert json.loads(run("models", "show", model, "--json").stdout)["architecture"] == "fcn"
+
+    again = run("train", "--dataset", "mss", "--root", root, "--out", out, *SMALL)
+    assert again.exit_code == 2
+    assert "--resume, --overwrite, or another --out" in again.output
+
+
+def test_options_win_over_the_config_file_and_set_reaches_the_rest(run, make_dataset, tmp_path):
+    root, out = make_dataset(10, "mss").root, tmp_path / "run"
+    (tmp_path / "c.yaml").write_text("dataset: mss\nmodel: unet\nlr: 0.5\niterations: 9\n")
+    result = run(
+        *("train", "--config", tmp_path / "c.yaml", "--root", root, "--out", out),
+        *("--model", "fcn", "--set", "power=0.5", "--set", "options.backbone=none", *SMALL),
+    )
+    assert result.exit_code == 0, result.output
+    kept = TrainConfig.from_dict(read_config(out / "config.yaml"))
+    assert (kept.model, kept.lr, kept.iterations, kept.power) == ("fcn", 0.5, 2, 0.5)
+    assert kept.options == {"backbone": "none"}
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "fact"),
+    [
+        (("--dataset", "fog"), 2, "dataset 'fog' is not one of"),
+        (("--model", "vgg"), 2, "model 'vgg' is not one of"),
+        (("--root", "nowhere"), 3, "smokegeo simulate hss --out nowhere"),
+        (("--set", "speed"), 2, "write NAME=VALUE"),
+        (("--set", "speed=1"), 2, "no option speed"),
+        (("--resume",), 2, "--resume needs --out"),
+        (("--resume", "--out", "nowhere"), 3, "cannot be read"),
+        (("--config", "missing.yaml"), 2, "does not exist"),
+    ],
+)
+def test_refusals_are_one_line(run, args, code, fact, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("train", *args)
+    assert result.exit_code == code
+    assert fact in result.output
+    assert result.output.count("Error:") == 1
+    assert "Traceback" not in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_config_that_is_no_mapping_is_refused(run, tmp_path):
+    for number, text in enumerate(["- a\n- b\n", "a: [", "!!python/object:os.system {}"]):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text(text)
+        result = run("train", "--config", path)
+        assert result.exit_code == 3
+        assert result.output.count("Error:") == 1
+
+
+def test_models_say_what_to_do_when_there_is_none(run, tmp_path):
+    result = run("models", "--folder", tmp_path)
+    assert result.exit_code == 0
+    assert "smokegeo train" in result.output
+    assert run("models", "show").exit_code == 2
+    missing = run("models", "show", "fog")
+    assert missing.exit_code == 4
+    assert missing.output.count("Error:") == 1
+
+
+def test_a_damaged_file_among_the_models_is_passed_over_with_a_warning(run, tmp_path):
+    (tmp_path / "bad.safetensors").write_bytes(b"x" * 100)
+    result = run("models", "--folder", tmp_path)
+    assert result.exit_code == 0
+    assert "Warning:" in result.output
+
+
+@pytest.mark.parametrize("split", ["train", "nonsense"])
+def test_evaluate_refuses_what_it_cannot_use(run, make_dataset, tmp_path, split):
+    root = make_dataset(5, "mss").root
+    (tmp_path / "m.ckpt").write_bytes(b"PK\x03\x04 zip")
+    result = run(
+        "evaluate", tmp_path / "m.ckpt", "--dataset", "mss", "--root", root, "--split", split
+    )
+    assert result.exit_code == (4 if split == "train" else 2)
+    assert result.output.count("Error:") == 1

@@ -1,0 +1,73 @@
+"""Scoring a model on a dataset, whatever bands the two share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from smokegeo import HSS, MSS
+from smokegeo.bands import BandSet, match_bands
+from smokegeo.datasets.statistics import band_statistics
+from smokegeo.errors import ModelError
+from smokegeo.evaluate import evaluate, pick_bands, probabilities
+from smokegeo.modelfile import Card, load_model, save_model
+from smokegeo.models.build import build_network
+from smokegeo.sensors import sensor
+
+
+@pytest.fixture
+def model(make_dataset, tmp_path):
+    """An untrained MoP for the bands of `mss`, saved and loaded again."""
+    layout = make_dataset(10, "mss", name="training")
+    torch.manual_seed(0)
+    network = build_network("mop", 4)
+    statistics = band_statistics(layout, layout.split_ids("train"), layout.bands)
+    card = Card("untrained", "mop", network.config.to_dict(), layout.bands, statistics)
+    save_model(tmp_path / "model.safetensors", card, network.state_dict())
+    return load_model(tmp_path / "model.safetensors")
+
+
+def test_every_image_of_the_split_is_scored_against_its_own_labels(model, make_dataset):
+    dataset = MSS(make_dataset(10, "mss").root, "test")
+    result = evaluate(model, dataset, threshold=0.0)
+    # Everything is called smoke: recall 1, precision the share of smoke.
+    share = np.mean([r.smoke_pixels / (r.width * r.height) for r in dataset.records])
+    assert result.total.images == len(dataset.records) == 1
+    assert result.total.iou_global == pytest.approx(share)
+    assert evaluate(model, dataset, threshold=1.0).total.f1_global == 0
+    assert set(result.scenarios) == {"cloud_interference", "early_stage"}
+
+
+def test_the_cards_threshold_is_the_default(model, make_dataset):
+    dataset = MSS(make_dataset(10, "mss").root, "test")
+    assert evaluate(model, dataset) == evaluate(model, dataset, model.card.threshold)
+
+
+def test_bands_are_matched_not_counted(model, make_dataset):
+    root = make_dataset(10, "mss").root
+    plain = MSS(root, "test")
+    mixed = MSS(root, "test", bands=["thermal", "blue", "red", "green"])
+    (one,), (two,) = list(probabilities(model, plain)), list(probabilities(model, mixed))
+    assert np.array_equal(one[2], two[2])
+
+
+def test_a_dataset_that_lacks_bands_is_scored_without_them(model, make_dataset):
+    root = make_dataset(10, "mss").root
+    (full,) = list(probabilities(model, MSS(root, "test")))
+    (part,) = list(probabilities(model, MSS(root, "test", bands=["red", "green", "blue"])))
+    assert np.isfinite(part[2]).all()
+    assert not np.array_equal(full[2], part[2])
+
+
+def test_a_dataset_without_any_band_of_the_model_is_refused(model, make_dataset):
+    dataset = HSS(make_dataset(10, "hss").root, "test", bands=["894nm", "910nm"])
+    with pytest.raises(ModelError, match="the dataset has none of them"):
+        evaluate(model, dataset)
+
+
+def test_picked_bands_come_in_the_models_order_with_gaps_of_zero():
+    scene = BandSet(tuple(reversed(sensor("mss").bands.bands))).subset(["thermal", "red"])
+    image = torch.stack([torch.full((2, 2), 7.0), torch.full((2, 2), 3.0)])
+    picked = pick_bands(image, match_bands(scene, sensor("mss").bands))
+    assert picked[:, 0, 0].tolist() == [3, 0, 0, 7]

@@ -1,0 +1,192 @@
+"""Training: from a dataset to a model file, interrupted and resumed, and when it goes wrong."""
+
+from __future__ import annotations
+
+import csv
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from smokegeo import task as task_module
+from smokegeo.errors import InputError, Terminated, UsageError
+from smokegeo.modelfile import load_model
+from smokegeo.task import MoPSegmentationTask, TrainingDivergedError
+from smokegeo.train import Machine, TrainConfig, read_config, train
+
+CPU = Machine(accelerator="cpu", devices="1")
+#: The smallest network there is, for tests that only need one to run.
+TINY = {
+    "iterations": 4,
+    "batch_size": 2,
+    "crop_px": 32,
+    "val_every": 2,
+    "dataset": "mss",
+    "model": "fcn",
+}
+
+
+@pytest.fixture
+def mss(make_dataset):
+    return make_dataset(10, "mss")
+
+
+def config(layout, **settings):
+    return TrainConfig.from_dict({**TINY, "root": str(layout.root), **settings})
+
+
+def test_it_ends_with_a_model_file_whose_card_tells_everything(mss, tmp_path):
+    path = train(config(mss, model="mop"), tmp_path / "run", CPU)
+    model = load_model(path)
+    card = model.card
+    assert card.architecture == "mop"
+    assert card.bands == mss.bands
+    assert card.statistics.names == mss.bands.names
+    assert card.options["variant"] == "realtime"
+    assert card.training["config"]["iterations"] == 4
+    assert card.training["frames"] == 8
+    assert card.input["dtype"] == "uint16"
+    assert 0 < card.threshold < 1
+    assert card.metrics["validation"]["total"]["images"] == 1
+    logits = model.for_inference()(torch.zeros(1, 4, 40, 40))
+    assert logits.shape == (1, 2, 40, 40)
+
+
+def test_it_writes_logs_a_config_and_two_checkpoints(mss, tmp_path):
+    out = tmp_path / "run"
+    train(config(mss), out, CPU)
+    assert {path.name for path in (out / "checkpoints").iterdir()} == {"best.ckpt", "last.ckpt"}
+    with (out / "logs" / "0" / "metrics.csv").open() as handle:
+        rows = list(csv.DictReader(handle))
+    assert {"train_loss", "val_f1", "val_iou"} <= set(rows[0])
+    assert TrainConfig.from_dict(read_config(out / "config.yaml")) == config(mss)
+
+
+@pytest.mark.parametrize("model", ["unet", "segformer"])
+def test_a_baseline_of_torchgeo_trains_the_same_way(mss, tmp_path, model):
+    path = train(config(mss, model=model, iterations=2), tmp_path / "run", CPU)
+    loaded = load_model(path)
+    assert loaded.card.architecture == model
+    assert loaded.for_inference()(torch.zeros(1, 4, 33, 50)).shape == (1, 2, 33, 50)
+
+
+@pytest.mark.slow
+def test_resuming_continues_bit_for_bit(mss, tmp_path, monkeypatch):
+    settings = {"model": "mop", "iterations": 20, "val_every": 7, "band_dropout": 0.3}
+    straight = train(config(mss, **settings), tmp_path / "straight", CPU)
+
+    def stop_at_ten(self, *args):
+        if self.global_step == 10:
+            raise Terminated
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MoPSegmentationTask, "on_train_batch_end", stop_at_ten)
+        with pytest.raises(Terminated):
+            train(config(mss, **settings), tmp_path / "broken", CPU)
+    assert not (tmp_path / "broken" / "model.safetensors").exists()
+    # Another state of the global generator must not matter.
+    torch.manual_seed(99)
+    resumed = train(config(mss, **settings), tmp_path / "broken", CPU, resume=True)
+    last = [
+        torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+        for run in (tmp_path / "straight", tmp_path / "broken")
+    ]
+    assert last[0]["global_step"] == last[1]["global_step"] == 20
+    for name, value in last[0]["state_dict"].items():
+        assert torch.equal(value, last[1]["state_dict"][name]), name
+    one, two = load_model(straight), load_model(resumed)
+    assert one.card.sha256 == two.card.sha256
+    assert one.card.threshold == two.card.threshold
+
+
+def test_a_loss_that_is_no_number_stops_with_the_frames_and_keeps_the_last_checkpoint(
+    mss, tmp_path, monkeypatch
+):
+    calls = []
+    real = task_module.segmentation_loss
+
+    def broken(logits, labels):
+        calls.append(1)
+        return real(logits, labels) * (float("nan") if len(calls) == 4 else 1)
+
+    monkeypatch.setattr(task_module, "segmentation_loss", broken)
+    with pytest.raises(TrainingDivergedError) as caught:
+        train(config(mss, iterations=8), tmp_path / "run", CPU)
+    text = str(caught.value)
+    assert "nan at step 3 on frames frame_0" in text
+    assert "last good checkpoint is" in text
+    state = torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)
+    assert all(torch.isfinite(v).all() for v in state["state_dict"].values())
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_faulty_samples_are_all_named_before_the_first_step(mss, tmp_path):
+    ids = mss.split_ids("train")
+    mss.mask(ids[0]).unlink()
+    mss.image(ids[1]).write_bytes(mss.image(ids[1]).read_bytes()[:600])
+    with pytest.raises(InputError) as caught:
+        train(config(mss), tmp_path / "run", CPU)
+    assert ids[0] in str(caught.value)
+    assert ids[1] in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_to_resume_is_said(mss, tmp_path):
+    with pytest.raises(InputError, match="nothing to resume"):
+        train(config(mss), tmp_path / "run", CPU, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "fact"),
+    [
+        ({"dataset": "fog"}, "dataset 'fog' is not one of"),
+        ({"model": "resnet"}, "model 'resnet' is not one of"),
+        ({"iterations": 0}, "iterations 0 must be 1 or more"),
+        ({"band_dropout": 1.0}, "band_dropout"),
+        ({"speed": 3}, "no option speed"),
+    ],
+)
+def test_meaningless_settings_are_refused(settings, fact):
+    with pytest.raises(UsageError, match=fact):
+        TrainConfig.from_dict(settings)
+
+
+@pytest.mark.slow
+def test_two_processes_train_together(make_dataset, tmp_path):
+    mss, out = make_dataset(20, "mss"), tmp_path / "run"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "smokegeo", "train", "--dataset", "mss", "--root", mss.root),
+            *("--out", out, "--iterations", "3", "--batch-size", "1", "--crop", "32"),
+            *("--model", "mop", "--accelerator", "cpu", "--devices", "2", "--strategy", "ddp"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert load_model(out / "model.safetensors").card.metrics["validation"]["total"]["images"] == 2
+
+
+@pytest.mark.slow
+def test_sigterm_saves_a_checkpoint_and_exits_143(mss, tmp_path):
+    out = tmp_path / "run"
+    command = [
+        *(sys.executable, "-m", "smokegeo", "train", "--dataset", "mss", "--root", mss.root),
+        *("--out", out, "--iterations", "100000", "--batch-size", "1", "--crop", "32"),
+        *("--accelerator", "cpu", "--set", "val_every=5", "--model", "fcn"),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    last = out / "checkpoints" / "last.ckpt"
+    for _ in range(1200):
+        if last.exists():
+            break
+        time.sleep(0.1)
+    before = last.stat().st_mtime_ns
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=120) == 143
+    assert last.stat().st_mtime_ns > before
+    assert not (out / "model.safetensors").exists()
