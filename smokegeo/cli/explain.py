@@ -59,8 +59,8 @@ def explain(
 
     from smokegeo import datasets
     from smokegeo.errors import UsageError
-    from smokegeo.explain import Rivals, choose_frames
-    from smokegeo.explain import explain as draw
+    from smokegeo.explain.run import Rivals, choose_frames
+    from smokegeo.explain.run import explain as draw
     from smokegeo.modelfile import load_model
 
     if dataset not in datasets.KINDS:

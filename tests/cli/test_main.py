@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 import smokegeo
 from smokegeo.cli import cli
-from smokegeo.cli import main as main_module
-from smokegeo.cli.main import COMMANDS, command
+from smokegeo.cli.main import COMMANDS, LazyGroup, command
 from smokegeo.errors import InputError, ModelError, OutputError, SmokegeoError, UsageError
 
 #: Packages that take long to import; none may be touched before a command really works.
@@ -73,16 +72,12 @@ def test_unknown_commands_are_usage_errors(run):
 def failing(monkeypatch):
     """Return a function that runs a command which raises the given error."""
 
-    def run_failing(
-        error: BaseException, before: tuple[str, ...] = (), after: tuple[str, ...] = ()
-    ):
+    def run_failing(error: BaseException, before=(), after=()):
         @command()
         def boom() -> None:
             raise error
 
-        monkeypatch.setattr(
-            main_module.LazyGroup, "get_command", lambda self, ctx, name: boom, raising=True
-        )
+        monkeypatch.setattr(LazyGroup, "get_command", lambda self, ctx, name: boom, raising=True)
         return CliRunner().invoke(cli, [*before, "boom", *after])
 
     return run_failing

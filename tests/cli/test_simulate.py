@@ -42,7 +42,7 @@ def test_writes_one_scene_with_its_truth(run, tmp_path):
     assert result.exit_code == 0, result.output
     assert sorted(p.name for p in out.iterdir()) == ["mask.tif", "scene.tif", "truth.geojson"]
     assert "96x64" in result.stdout
-    assert "predict" in result.stdout
+    assert "truth.geojson in QGIS" in result.stdout
 
 
 FAULTS = [

@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 
 from smokegeo.errors import InputError, UsageError
-from smokegeo.tsne import (
-    MAX_POINTS,
+from smokegeo.explain.measures import (
     balanced,
     contrast,
     correlations,
-    neighbour_shares,
     pairs,
     silhouette,
     spread,
-    squared_distances,
-    tsne,
 )
+from smokegeo.explain.tsne import MAX_POINTS, neighbour_shares, squared_distances, tsne
 
 
 def clouds(distance: float, each: int = 30, dim: int = 12) -> tuple[np.ndarray, np.ndarray]:

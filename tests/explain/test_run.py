@@ -15,16 +15,8 @@ from smokegeo.datasets.layout import Layout
 from smokegeo.datasets.smoke import split_ids
 from smokegeo.datasets.statistics import band_statistics
 from smokegeo.errors import InputError, ModelError, UsageError
-from smokegeo.explain import (
-    Rivals,
-    Viewer,
-    band_titles,
-    choose_frames,
-    explain,
-    gather,
-    mean_activation,
-    regions,
-)
+from smokegeo.explain.look import Viewer, band_titles, mean_activation, regions
+from smokegeo.explain.run import Rivals, choose_frames, explain, gather
 from smokegeo.modelfile import Card, Model, load_model, save_model
 from smokegeo.models.build import build_network
 from smokegeo.models.config import ABLATION, MoPConfig
@@ -203,7 +195,7 @@ def test_frames_that_are_none_are_refused(data, wanted):
 
 
 def test_a_split_with_hardly_any_smoke_is_refused(data, tmp_path, monkeypatch):
-    monkeypatch.setattr("smokegeo.tsne.FEWEST_PIXELS", 10_000)
+    monkeypatch.setattr("smokegeo.explain.measures.FEWEST_PIXELS", 10_000)
     with pytest.raises(InputError, match="another split"):
         explain(save(data.layout, "full"), data, tmp_path / "out", [data.records[0].id])
     assert not (tmp_path / "out").exists()

@@ -1,0 +1,1 @@
+"""What the parts of a trained MoP do, in figures and numbers."""
