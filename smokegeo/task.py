@@ -157,19 +157,33 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
 
     def on_validation_epoch_end(self) -> None:
         """Report the scores of all images of all processes, and the best threshold."""
+        self.val_report, self.threshold = self._report("val")
+
+    def on_test_epoch_start(self) -> None:
+        """Forget the scores of the last round."""
+        self._scores = []
+
+    def on_test_epoch_end(self) -> None:
+        """Report the scores of all images of all processes."""
+        self._report("test")
+
+    def on_train_epoch_end(self) -> None:
+        """Do nothing: TorchGeo would report metrics of its own, which count the background."""
+
+    def _report(self, split: str) -> tuple[Report, float]:
         gathered = self._scores
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             parts: list[Any] = [None] * dist.get_world_size()
             dist.all_gather_object(parts, gathered)
             gathered = [score for part in parts for score in part]
-        self.threshold = best_threshold([counts for _, counts in gathered])
-        place = THRESHOLDS.index(self.threshold)
+        threshold = best_threshold([counts for _, counts in gathered])
+        place = THRESHOLDS.index(threshold)
         # Scored at the threshold the model file would get: early in training the probabilities
         # may be ranked well long before any of them passes one half.
-        self.val_report = report(replace(score, counts=counts[place]) for score, counts in gathered)
-        total = self.val_report.total
-        self.log("val_f1", total.f1_image or 0.0, prog_bar=True, sync_dist=False)
-        self.log("val_iou", total.iou_image or 0.0, prog_bar=True, sync_dist=False)
+        result = report(replace(score, counts=counts[place]) for score, counts in gathered)
+        for name, value in (("f1", result.total.f1_image), ("iou", result.total.iou_image)):
+            self.log(f"{split}_{name}", value or 0.0, prog_bar=True, sync_dist=True)
+        return result, threshold
 
     def _score(self, batch: Mapping[str, Tensor], dataset: SmokeDataset) -> None:
         smoke = self(batch["image"]).softmax(dim=1)[:, 1]
