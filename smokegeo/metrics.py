@@ -66,9 +66,7 @@ class ImageScore:
     def scale(self) -> str | None:
         """Small, medium or large by the share of smoke; None without smoke."""
         share = self.counts.smoke_share
-        if share == 0:
-            return None
-        return SCALES[sum(share >= bound for bound in SCALE_BOUNDS)]
+        return scale_of(share) if share > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +103,11 @@ class Report:
             "images_without_smoke": self.images_without_smoke,
             "false_share_without_smoke": self.false_share_without_smoke,
         }
+
+
+def scale_of(smoke_share: float) -> str:
+    """Return small, medium or large for the share of an image that is smoke."""
+    return SCALES[sum(smoke_share >= bound for bound in SCALE_BOUNDS)]
 
 
 def count(predicted: NDArray[Any], labels: NDArray[Any]) -> Counts:

@@ -18,7 +18,7 @@ import yaml
 from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, TQDMProgressBar
 from lightning.pytorch.loggers import CSVLogger
 
-from smokegeo.datasets import KINDS
+from smokegeo.datasets import dataset_class, default_root
 from smokegeo.datasets.datamodule import SmokeDataModule
 from smokegeo.datasets.layout import load_layout
 from smokegeo.datasets.smoke import SmokeDataset
@@ -62,8 +62,7 @@ class TrainConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.dataset not in KINDS:
-            raise UsageError(f"dataset {self.dataset!r} is not one of {', '.join(KINDS)}.")
+        dataset_class(self.dataset)  # refuses what it does not know
         if self.model not in ARCHITECTURES:
             raise UsageError(f"model {self.model!r} is not one of {', '.join(ARCHITECTURES)}.")
         for name in ("iterations", "batch_size", "crop_px", "val_every"):
@@ -92,7 +91,7 @@ class TrainConfig:
     @property
     def folder(self) -> Path:
         """Where the data lie."""
-        return Path(self.root) if self.root else Path("datasets") / self.dataset / "data"
+        return Path(self.root) if self.root else default_root(self.dataset)
 
 
 @dataclass(frozen=True)

@@ -45,17 +45,15 @@ def evaluate(
     Example:
       smokegeo evaluate runs/hss-mop-realtime/model.safetensors --dataset hss --root smoke-hss
     """
-    from smokegeo import datasets
-    from smokegeo.errors import UsageError
+    from smokegeo.datasets import dataset_class, default_root
     from smokegeo.evaluate import evaluate as score
     from smokegeo.metrics import table
     from smokegeo.modelfile import load_model
 
-    if dataset not in datasets.KINDS:
-        raise UsageError(f"dataset {dataset!r} is not one of {', '.join(datasets.KINDS)}.")
+    reader = dataset_class(dataset)
     loaded = load_model(model)
-    folder = root or Path("datasets") / dataset / "data"
-    data = getattr(datasets, datasets.KINDS[dataset])(folder, split)
+    folder = root or default_root(dataset)
+    data = reader(folder, split)
     result = score(loaded, data, threshold)
     level = loaded.card.threshold if threshold is None else threshold
     if as_json:

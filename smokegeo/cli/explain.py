@@ -57,18 +57,16 @@ def explain(
     """
     import json
 
-    from smokegeo import datasets
-    from smokegeo.errors import UsageError
+    from smokegeo.datasets import dataset_class, default_root
     from smokegeo.explain.run import Rivals, choose_frames
     from smokegeo.explain.run import explain as draw
     from smokegeo.modelfile import load_model
 
-    if dataset not in datasets.KINDS:
-        raise UsageError(f"dataset {dataset!r} is not one of {', '.join(datasets.KINDS)}.")
+    reader = dataset_class(dataset)
     loaded = load_model(model)
     rivals = Rivals(*(load_model(name) if name else None for name in (without_psr, without_split)))
-    folder = root or Path("datasets") / dataset / "data"
-    data = getattr(datasets, datasets.KINDS[dataset])(folder, split)
+    folder = root or default_root(dataset)
+    data = reader(folder, split)
     facts = draw(loaded, data, out, choose_frames(data, frames), rivals, overwrite=overwrite)
     if as_json:
         click.echo(json.dumps({"split": split, "out": str(out), **facts}, indent=2))

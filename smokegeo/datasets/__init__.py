@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smokegeo.errors import UsageError
+
+if TYPE_CHECKING:
+    from smokegeo.datasets.smoke import SmokeDataset
 
 #: Dataset kind (as in `--dataset`) -> class name.
 KINDS = {"hss": "HSS", "mss": "MSS", "satellite": "Satellite"}
@@ -17,6 +23,19 @@ _HOMES = {
 }
 
 __all__ = ["HSS", "KINDS", "MSS", "Satellite", "SmokeDataModule", "SmokeDataset"]
+
+
+def dataset_class(kind: str) -> type[SmokeDataset]:
+    """Return the class that reads a kind of dataset."""
+    if kind not in KINDS:
+        raise UsageError(f"dataset {kind!r} is not one of {', '.join(KINDS)}.")
+    found: type[SmokeDataset] = __getattr__(KINDS[kind])
+    return found
+
+
+def default_root(kind: str) -> Path:
+    """Return where a dataset lies if nobody says otherwise, seen from a checkout."""
+    return Path("datasets") / kind / "data"
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from torchgeo.datamodules import GeoDataModule
 from torchgeo.datasets import stack_samples
 
-from smokegeo import datasets as registry
+from smokegeo.datasets import dataset_class
 from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.datasets.statistics import BandStatistics, band_statistics
 from smokegeo.datasets.transforms import Compose, Normalise, RandomCrop, RandomFlip, RandomScale
@@ -112,11 +112,8 @@ class SmokeDataModule(GeoDataModule):
             seed: Seed of order, patches and augmentation.
             **kwargs: Arguments of the dataset class, `bands` or `by_scene` for example.
         """
-        if kind not in registry.KINDS:
-            raise UsageError(f"dataset {kind!r} is not one of {', '.join(registry.KINDS)}.")
-        dataset_class = getattr(registry, registry.KINDS[kind])
         super().__init__(
-            dataset_class, batch_size, patch_px or crop_px, length, num_workers, **kwargs
+            dataset_class(kind), batch_size, patch_px or crop_px, length, num_workers, **kwargs
         )
         self.root = Path(root)
         self.crop_px, self.scale, self.patch_px = crop_px, scale, patch_px
@@ -149,8 +146,8 @@ class SmokeDataModule(GeoDataModule):
             self.queries["test"] = self._whole_or_grid(self.test_dataset)
 
     def _open(self, split: str, transforms: Any) -> SmokeDataset:
-        dataset_class = cast("type[SmokeDataset]", self.dataset_class)
-        return dataset_class(self.root, split, transforms=transforms, **self.kwargs)
+        reader = cast("type[SmokeDataset]", self.dataset_class)
+        return reader(self.root, split, transforms=transforms, **self.kwargs)
 
     def _queries(self, turn: int) -> Sequence[Any]:
         """Return the queries of one pass through the training data, in order."""

@@ -18,6 +18,7 @@ from smokegeo.datasets.layout import Frame, FrameRecord, finish_layout, grid_pit
 from smokegeo.datasets.splits import DEFAULT_RATIO, RATIOS, make_splits
 from smokegeo.errors import SmokegeoError, UsageError
 from smokegeo.files import atomic_folder, need_space
+from smokegeo.metrics import SCALES, scale_of
 from smokegeo.progress import track
 from smokegeo.simulate.annotators import ANNOTATORS
 from smokegeo.simulate.backgrounds import Backgrounds
@@ -27,9 +28,6 @@ from smokegeo.simulate.placement import dataset_pixel_m, frame_place
 from smokegeo.simulate.scenarios import FRAMES_PER_VIDEO, check_scenarios
 
 log = logging.getLogger(__name__)
-
-#: FoSp's scale classes by the share of smoke pixels: small below the first, large above the last.
-SMALL_BELOW, LARGE_ABOVE = 0.005, 0.025
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +168,10 @@ def _splits(records: list[FrameRecord], plan: DatasetPlan) -> dict[str, tuple[st
 
 def _scales(records: list[FrameRecord]) -> dict[str, int]:
     """Count the frames of each scale class."""
-    counts = {"small": 0, "medium": 0, "large": 0}
+    counts = dict.fromkeys(SCALES, 0)
     for record in records:
         share = record.smoke_pixels / (record.width * record.height)
-        name = "small" if share < SMALL_BELOW else "large" if share > LARGE_ABOVE else "medium"
-        counts[name] += 1
+        counts[scale_of(share)] += 1
     return counts
 
 
