@@ -17,23 +17,22 @@ def prototypes(config: MoPConfig = CONFIG, seed: int = 0) -> Prototypes:
     return Prototypes(config).train()
 
 
-def separated(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Features so near their prototypes that matching alone or together gives the same."""
-    module = prototypes()
+def unlike_halves(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Features whose halves lie near different prototypes, so that matching each half alone,
+    with equal shares for all prototypes, is not the same as matching all together."""
     generator = torch.Generator().manual_seed(9)
+    x = torch.randn(batch, 12, 6, 6, generator=generator)
+    x[: batch // 2] += 1.5
     y = torch.arange(batch * 36).view(batch, 6, 6) % 2
-    which = (torch.arange(batch * 36) // 2) % 3
-    own = module.vectors[y.flatten(), :, which]  # pixels, groups, channels
-    x = own + 0.02 * torch.randn(own.shape, generator=generator)
-    return x.reshape(batch, 6, 6, 12).permute(0, 3, 1, 2).contiguous(), y
+    y[batch // 2 :][y[batch // 2 :] == 1] = 255  # the second half has no pixel of class 1
+    return x, y
 
 
 def one_rank(rank: int, folder: str) -> None:
     """Train on this rank's half of a batch of four and leave the prototypes in `folder`."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-    x, y = separated(4)
-    y[2:][y[2:] == 1] = 255  # the second rank has no pixel of class 1
+    x, y = unlike_halves(4)
     module = prototypes()
     own = slice(2 * rank, 2 * rank + 2)
     for _ in range(3):

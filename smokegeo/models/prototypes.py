@@ -73,10 +73,8 @@ class Prototypes(nn.Module):
         picked = chosen[None] * masks[..., None].to(unit.dtype)  # classes, groups, N, K
         sums = torch.einsum("wgnk,gnc->wgkc", picked, unit)
         counts = picked.sum(dim=2)
-        if dist.is_available() and dist.is_initialized():
-            dist.all_reduce(sums)
-            dist.all_reduce(counts)
-        mean = F.normalize(sums, dim=-1)
+        counts = _over_ranks(counts)
+        mean = F.normalize(_over_ranks(sums), dim=-1)
         mu = self.config.momentum
         moved = F.normalize(mu * self.vectors + (1 - mu) * mean, dim=-1)
         self.vectors.copy_(torch.where(counts[..., None] > 0, moved, self.vectors))
@@ -111,16 +109,19 @@ def sinkhorn(similarity: Tensor, mask: Tensor, rounds: int = ROUNDS) -> Tensor:
     """Return the transport plan (groups, K, N) that gives every prototype an equal share.
 
     Pixels outside `mask` (groups, N) take no part. Shapes stay fixed whatever the mask, so that
-    all bands go through at once. Rows sum to 1/K, columns to 1/n in the limit.
+    all bands go through at once. Rows sum to 1/K, columns to 1/n in the limit. Under DDP the
+    pixels of all ranks share one plan, of which each rank holds its own columns.
     """
     keep = mask[:, None].to(similarity.dtype)
     peak = similarity.masked_fill(~mask[:, None], -torch.inf).amax(dim=(1, 2), keepdim=True)
+    peak = _over_ranks(peak, dist.ReduceOp.MAX)
     peak = torch.where(torch.isfinite(peak), peak, 0.0)  # a class without pixels
     plan = torch.exp((similarity - peak).clamp(max=0) / EPSILON) * keep
-    pixels = keep.sum(dim=2, keepdim=True).clamp(min=1)
-    plan = plan / plan.sum(dim=(1, 2), keepdim=True).clamp(min=1e-30)
+    pixels = _over_ranks(keep.sum(dim=2, keepdim=True)).clamp(min=1)
+    plan = plan / _over_ranks(plan.sum(dim=(1, 2), keepdim=True)).clamp(min=1e-30)
     for _ in range(rounds):
-        plan = plan / (plan.sum(dim=2, keepdim=True).clamp(min=1e-30) * plan.shape[1])
+        share = _over_ranks(plan.sum(dim=2, keepdim=True)).clamp(min=1e-30)
+        plan = plan / (share * plan.shape[1])
         plan = plan / (plan.sum(dim=1, keepdim=True).clamp(min=1e-30) * pixels)
     return plan
 
@@ -139,6 +140,13 @@ def contrastive_loss(
         logits.reshape(-1, logits.shape[-1]), wanted.flatten(), reduction="none"
     )
     return (losses * valid.flatten()).sum() / valid.sum().clamp(min=1)
+
+
+def _over_ranks(value: Tensor, how: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM) -> Tensor:
+    """Return the sum (or maximum) over all processes that train together; one is its own sum."""
+    if dist.is_available() and dist.is_initialized():
+        dist.all_reduce(value, how)
+    return value
 
 
 def _nearest(labels: Tensor, size: torch.Size | tuple[int, ...]) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 import torch.multiprocessing as mp
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
-from two_processes import CONFIG, one_rank, prototypes, separated
+from two_processes import CONFIG, one_rank, prototypes, unlike_halves
 
 from smokegeo.models.config import MoPConfig
 from smokegeo.models.prototypes import assign, contrastive_loss, sinkhorn
@@ -306,14 +306,24 @@ def test_two_processes_update_as_one_on_the_joined_batch(tmp_path: Path):
     mp.spawn(one_rank, (str(tmp_path),), nprocs=2)
     first, second = (torch.load(tmp_path / f"rank{r}.pt", weights_only=True) for r in (0, 1))
     assert torch.equal(first, second)
-    x, y = separated(4)
-    y[2:][y[2:] == 1] = 255
+    x, y = unlike_halves(4)
     module = prototypes()
     before = module.vectors.clone()
     for _ in range(3):
         module.loss(x, y)
     assert not torch.allclose(module.vectors, before, atol=1e-4)
     torch.testing.assert_close(first, module.vectors, atol=1e-6, rtol=0)
+
+
+def test_matching_half_a_batch_alone_differs_from_matching_all_of_it():
+    x, y = unlike_halves(4)  # so the test above cannot pass by each process matching alone
+    module = prototypes()
+    unit = module._unit(x)
+    masks = module._masks(y, None, unit)
+    half = slice(0, 2 * 36)
+    together = assign(unit, module(), masks)[:, half]
+    alone = assign(unit[:, half], module(), masks[:, :, half])
+    assert not torch.equal(together, alone)
 
 
 def test_the_cross_entropy_form_counts_only_valid_pixels():
