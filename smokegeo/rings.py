@@ -1,0 +1,123 @@
+"""Make polygons of rings, in one fixed form: the same outline always gives the same bytes.
+
+No vertex in the middle of a straight side of the grid, rings begin with their topmost, leftmost
+vertex, shells run one way and holes the other, holes are sorted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import shapely
+from numpy.typing import NDArray
+
+from smokegeo.cells import Ints
+
+Points = NDArray[np.float64]
+
+
+def drop_straight(points: Points, offsets: Ints) -> tuple[Points, Ints]:
+    """Drop vertices that lie in the middle of a horizontal or vertical side."""
+    before, after = _neighbours(offsets)
+    middle = np.zeros(len(points), np.bool_)
+    for axis in range(2):
+        here = points[:, axis]
+        middle |= (here == here[before]) & (here == here[after])
+    kept = np.concatenate([[0], np.cumsum(~middle)])
+    return points[~middle], kept[offsets]
+
+
+def split_touching(points: Points, offsets: Ints, piece: Ints) -> tuple[Points, Ints, Ints]:
+    """Cut rings that touch themselves at a pixel corner into rings that do not.
+
+    Two pixels that meet at a corner only, of smoke that is connected elsewhere, make such a ring;
+    a polygon is valid only if the loop beyond the corner is a hole (or shell) of its own.
+    """
+    ring = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((points[:, 0], points[:, 1], ring))
+    same = (points[order[1:]] == points[order[:-1]]).all(axis=1)
+    same &= ring[order[1:]] == ring[order[:-1]]
+    touching = np.unique(ring[order[1:][same]])
+    if not touching.size:
+        return points, offsets, piece
+    simple = np.ones(len(offsets) - 1, np.bool_)
+    simple[touching] = False
+    loops: list[list[tuple[float, float]]] = []
+    pieces: list[int] = []
+    for number in touching.tolist():
+        found = _loops([(x, y) for x, y in points[offsets[number] : offsets[number + 1]].tolist()])
+        loops += found
+        pieces += [int(piece[number])] * len(found)
+    lengths = np.diff(offsets)
+    sizes = np.concatenate([lengths[simple], [len(loop) for loop in loops]])
+    return (
+        np.concatenate([points[np.repeat(simple, lengths)], *(np.array(loop) for loop in loops)]),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.concatenate([piece[simple], pieces]).astype(np.int64),
+    )
+
+
+def polygons(points: Points, offsets: Ints, piece: Ints) -> tuple[NDArray[np.object_], Points]:
+    """Return one polygon per piece, in the order of the pieces, and each one's first vertex."""
+    if len(offsets) == 1:
+        return np.zeros(0, np.object_), np.zeros((0, 2))
+    begin = _first_vertices(points, offsets)
+    lengths = np.diff(offsets)
+    hole = _areas(points, offsets, points[begin]) < 0
+    first = points[begin]
+    rank = np.lexsort((first[:, 0], first[:, 1], hole, piece))
+    # Each ring from its first vertex on, around, and that vertex again.
+    closed = lengths[rank] + 1
+    ends = np.concatenate([[0], np.cumsum(closed)])
+    place = np.arange(ends[-1]) - np.repeat(ends[:-1], closed)
+    place += np.repeat((begin - offsets[:-1])[rank], closed)
+    place %= np.repeat(lengths[rank], closed)
+    coordinates = points[place + np.repeat(offsets[:-1][rank], closed)]
+    shells = np.flatnonzero(~hole[rank])
+    made = shapely.from_ragged_array(
+        shapely.GeometryType.POLYGON, coordinates, (ends, np.append(shells, len(rank)))
+    )
+    return np.asarray(made, np.object_), first[rank[shells]]
+
+
+def _neighbours(offsets: Ints) -> tuple[Ints, Ints]:
+    """Return for each point the places of the one before and the one after in its ring."""
+    place = np.arange(offsets[-1])
+    before, after = place - 1, place + 1
+    before[offsets[:-1]] = offsets[1:] - 1
+    after[offsets[1:] - 1] = offsets[:-1]
+    return before, after
+
+
+def _first_vertices(points: Points, offsets: Ints) -> Ints:
+    """Return where each ring's topmost vertex is, the leftmost of them."""
+    lengths = np.diff(offsets)
+    x, y = points[:, 0], points[:, 1]
+    top = y == np.repeat(np.minimum.reduceat(y, offsets[:-1]), lengths)
+    left = np.minimum.reduceat(np.where(top, x, np.inf), offsets[:-1])
+    return np.flatnonzero(top & (x == np.repeat(left, lengths)))
+
+
+def _areas(points: Points, offsets: Ints, origin: Points) -> NDArray[np.float64]:
+    """Return the signed areas; counted from a near origin, so that small rings are exact."""
+    near = points - np.repeat(origin, np.diff(offsets), axis=0)
+    _, after = _neighbours(offsets)
+    cross = near[:, 0] * near[after, 1] - near[after, 0] * near[:, 1]
+    areas: NDArray[np.float64] = np.add.reduceat(cross, offsets[:-1]) / 2
+    return areas
+
+
+def _loops(ring: list[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+    """Cut a ring wherever it comes back to a vertex."""
+    loops = []
+    path: list[tuple[float, float]] = []
+    seen: dict[tuple[float, float], int] = {}
+    for point in ring:
+        if point in seen:
+            loop = path[seen[point] :]
+            loops.append(loop)
+            for left in loop:
+                del seen[left]
+            del path[len(path) - len(loop) :]
+        seen[point] = len(path)
+        path.append(point)
+    return [*loops, path]
