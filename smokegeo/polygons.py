@@ -1,0 +1,186 @@
+"""Polygons in pixel coordinates become map polygons with the attributes an analyst reads.
+
+Lengths and areas are geodesic, on the ellipsoid of the scene's own coordinate system: square
+metres mean the same in UTM, in degrees and in feet.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyproj
+import shapely
+from numpy.typing import NDArray
+
+from smokegeo.errors import UsageError
+from smokegeo.ground import geodesic, ground
+
+if TYPE_CHECKING:
+    import geopandas
+    from rasterio.crs import CRS
+    from rasterio.transform import Affine
+
+    from smokegeo.vectorize import Shapes
+
+log = logging.getLogger(__name__)
+
+COLUMNS = (
+    "id",
+    "area_m2",
+    "perimeter_m",
+    "mean_prob",
+    "max_prob",
+    "pixels",
+    "touches_edge",
+    "touches_nodata",
+    "model",
+    "source",
+    "acquired",
+)
+
+#: Simplifying may change one polygon's area this much; a lone pixel would become a triangle.
+_MAX_AREA_CHANGE = 0.2
+_PROB_DECIMALS = 4
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Map polygons with attributes, and the relative change of their area by simplifying."""
+
+    frame: geopandas.GeoDataFrame
+    area_drift: float
+
+
+def place(
+    shapes: Shapes,
+    transform: Affine,
+    crs: CRS | pyproj.CRS | None,
+    *,
+    min_area_m2: float = 0.0,
+    simplify_px: float = 0.0,
+    model: str = "",
+    source: str = "",
+    acquired: datetime | None = None,
+) -> Placed:
+    """Put polygons on the map, largest first, each with its attributes.
+
+    Without a `crs` the polygons are placed by `transform` alone: their areas and perimeters are
+    null, and they are sorted by pixels.
+    """
+    if not math.isfinite(min_area_m2) or min_area_m2 < 0:
+        raise UsageError(f"minimum area {min_area_m2:g} m2 is not zero or more.")
+    if not math.isfinite(simplify_px) or simplify_px < 0:
+        raise UsageError(f"simplifying by {simplify_px:g} pixels is not zero or more.")
+    if crs is None and min_area_m2 > 0:
+        raise UsageError("a minimum area in m2 needs a coordinate system. Give one with --crs.")
+
+    outlines = np.asarray(shapes.outlines, dtype=object)
+    drawn = simplified(outlines, simplify_px)
+    placed = _apply(transform, drawn)
+    if crs is None:
+        area_m2 = perimeter_m = np.full(len(drawn), np.nan)
+        size = np.asarray(shapes.pixels, dtype=float)
+    else:
+        on = ground(crs, source or "the scene")
+        area_m2, perimeter_m = geodesic(placed, on, source or "the scene")
+        pixel_m = math.sqrt(abs(transform.determinant)) * on.metres_per_unit
+        decimals = _decimals(pixel_m)
+        kept = area_m2 >= min_area_m2
+        area_m2 = np.round(area_m2, decimals)
+        perimeter_m = np.round(perimeter_m, decimals)
+        size = np.where(kept, area_m2, np.nan)
+
+    left, top = shapely.bounds(outlines).reshape(-1, 4)[:, :2].T
+    order = np.lexsort((left, top, -size))
+    order = order[np.isfinite(size[order])]
+    if len(order) < len(drawn):
+        log.info("%d polygons below %g m2 left out", len(drawn) - len(order), min_area_m2)
+    rows = shapes.take(order)
+    columns = {
+        "id": np.arange(1, len(order) + 1, dtype=np.int64),
+        "area_m2": area_m2[order],
+        "perimeter_m": perimeter_m[order],
+        "mean_prob": np.round(np.asarray(rows.mean_prob, dtype=float), _PROB_DECIMALS),
+        "max_prob": np.round(np.asarray(rows.max_prob, dtype=float), _PROB_DECIMALS),
+        "pixels": np.asarray(rows.pixels, dtype=np.int64),
+        "touches_edge": np.asarray(rows.touches_edge, dtype=bool),
+        "touches_nodata": np.asarray(rows.touches_nodata, dtype=bool),
+    }
+    frame = _frame(columns, placed[order], crs, model, source, acquired)
+    return Placed(frame, _drift(outlines[order], drawn[order]))
+
+
+def simplified(outlines: NDArray[np.object_], tolerance_px: float) -> NDArray[np.object_]:
+    """Drop vertices within a tolerance; a polygon that would break or shrink stays as it is."""
+    if tolerance_px == 0 or len(outlines) == 0:
+        return outlines
+    plain = shapely.simplify(outlines, tolerance_px, preserve_topology=True)
+    area, plain_area = shapely.area(outlines), shapely.area(plain)
+    good = shapely.is_valid(plain) & (shapely.get_type_id(plain) == shapely.GeometryType.POLYGON)
+    good &= np.abs(plain_area - area) <= _MAX_AREA_CHANGE * area
+    result: NDArray[np.object_] = np.where(good, plain, outlines)
+    return result
+
+
+def _apply(transform: Affine, outlines: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Move pixel coordinates to the map by the full affine; outer rings counter-clockwise."""
+    a, b, c, d, e, f = tuple(transform)[:6]
+
+    def move(xy: NDArray[np.float64]) -> NDArray[np.float64]:
+        column, row = xy.T
+        return np.column_stack((a * column + b * row + c, d * column + e * row + f))
+
+    if len(outlines) == 0:
+        return outlines
+    placed: NDArray[np.object_] = shapely.orient_polygons(shapely.transform(outlines, move))
+    # Two vertices may fall together where coordinates are large and pixels tiny.
+    broken = np.flatnonzero(~shapely.is_valid(placed))
+    placed[broken] = shapely.make_valid(placed[broken], method="structure")
+    return placed
+
+
+def _frame(
+    columns: dict[str, NDArray[Any]],
+    geometry: NDArray[np.object_],
+    crs: CRS | pyproj.CRS | None,
+    model: str,
+    source: str,
+    acquired: datetime | None,
+) -> geopandas.GeoDataFrame:
+    import geopandas
+    import pandas as pd  # type: ignore[import-untyped]
+
+    if acquired is not None:
+        acquired = (acquired if acquired.tzinfo else acquired.replace(tzinfo=UTC)).astimezone(UTC)
+    count = len(geometry)
+    everything: dict[str, Any] = dict(columns)
+    everything["model"] = pd.Series([_text(model)] * count, dtype=object)
+    everything["source"] = pd.Series([_text(source)] * count, dtype=object)
+    everything["acquired"] = pd.Series([acquired] * count, dtype="datetime64[ms, UTC]")
+    return geopandas.GeoDataFrame(
+        {name: everything[name] for name in COLUMNS},
+        geometry=geopandas.GeoSeries(geometry),
+        crs=None if crs is None else pyproj.CRS.from_wkt(crs.to_wkt()),
+    )
+
+
+def _text(value: str) -> str:
+    """A file name need not be Unicode on every system; what stands in the files must be."""
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def _decimals(pixel_m: float) -> int:
+    """Decimals that keep a tenth, more for pixels so small that a tenth would be coarse."""
+    if not pixel_m > 0:
+        return 1
+    return int(min(8, max(1, 1 - 2 * math.floor(math.log10(pixel_m)))))
+
+
+def _drift(before: NDArray[np.object_], after: NDArray[np.object_]) -> float:
+    total = float(shapely.area(before).sum()) if len(before) else 0.0
+    return float(shapely.area(after).sum()) / total - 1 if total else 0.0
