@@ -1,0 +1,252 @@
+"""Layers: files (or arrays) of one grid each, read window by window as physical values.
+
+A layer is a description that can be sent to another process; `open` gives a reader for one
+thread. Reading returns float32 values and, apart from them, which pixels are usable.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from rasterio.enums import MaskFlags
+from rasterio.io import DatasetReader
+from rasterio.windows import Window
+
+from smokegeo.scene.rasters import READ_ERRORS, damaged, open_raster
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Values = NDArray[np.float32]
+Valid = NDArray[np.bool_]
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A window in whole pixels."""
+
+    column: int
+    row: int
+    width: int
+    height: int
+
+
+class LayerReader(Protocol):
+    """An open layer; for one thread at a time."""
+
+    def read(self, box: Box, positions: Sequence[int]) -> tuple[Values, Valid]:
+        """Return values (n, h, w) of the layer's bands at `positions`, and which are usable."""
+
+
+class Layer(Protocol):
+    """A part of a scene with a grid of its own."""
+
+    @property
+    def dtype(self) -> str:
+        """How the numbers are stored."""
+
+    def open(self) -> AbstractContextManager[LayerReader]:
+        """Open it for reading."""
+
+
+@dataclass(frozen=True)
+class RasterLayer:
+    """Bands of one raster file.
+
+    Values are scale * stored + offset. A pixel is usable where it is a number, differs from
+    `nodata` in every band read, and the file's own mask or alpha band does not rule it out.
+    """
+
+    path: Path
+    indexes: tuple[int, ...]
+    dtype: str
+    scales: tuple[float, ...]
+    offsets: tuple[float, ...]
+    nodata: tuple[float | None, ...]
+    alpha: int | None = None
+    own_mask: bool = False
+    skip_damaged: bool = False
+    unread: set[Box] = field(default_factory=set, compare=False, repr=False)  # blocks given up
+
+    @property
+    def scaled(self) -> bool:
+        """True if the file's tags turn stored numbers into physical ones."""
+        return set(self.scales) != {1.0} or set(self.offsets) != {0.0}
+
+    def open(self) -> _RasterReader:
+        """Open the file anew; a reader must not be shared between threads."""
+        return _RasterReader(self, open_raster(self.path))
+
+
+def raster_layer(
+    src: DatasetReader,
+    indexes: tuple[int, ...],
+    *,
+    nodata: float | None = None,
+    raw: bool = False,
+    skip_damaged: bool = False,
+) -> RasterLayer:
+    """Describe bands of an open raster; `nodata` is the user's and goes before the file's."""
+    alphas = [i for i, c in enumerate(src.colorinterp, 1) if c.name == "alpha" and i not in indexes]
+    flags = src.mask_flag_enums[indexes[0] - 1]
+    # A fourth band of data that is marked as alpha would rule out its own low values.
+    own = MaskFlags.per_dataset in flags and MaskFlags.alpha not in flags
+    return RasterLayer(
+        path=Path(src.name),
+        indexes=indexes,
+        dtype=np.result_type(*(src.dtypes[i - 1] for i in indexes)).name,
+        scales=tuple(1.0 if raw else float(src.scales[i - 1]) for i in indexes),
+        offsets=tuple(0.0 if raw else float(src.offsets[i - 1]) for i in indexes),
+        nodata=tuple(src.nodatavals[i - 1] if nodata is None else nodata for i in indexes),
+        alpha=alphas[0] if alphas else None,
+        own_mask=own,
+        skip_damaged=skip_damaged,
+    )
+
+
+@dataclass(frozen=True)
+class _RasterReader:
+    layer: RasterLayer
+    src: DatasetReader
+
+    def __enter__(self) -> _RasterReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.src.close()
+
+    def read(self, box: Box, positions: Sequence[int]) -> tuple[Values, Valid]:
+        layer, src = self.layer, self.src
+        window = Window(box.column, box.row, box.width, box.height)
+        indexes = [layer.indexes[p] for p in positions]
+        try:
+            stored = src.read(indexes, window=window)
+            valid = np.ones(stored.shape[1:], bool)
+            if layer.own_mask:
+                valid &= src.read_masks(indexes[0], window=window) != 0
+            if layer.alpha is not None:
+                valid &= src.read(layer.alpha, window=window) != 0
+        except READ_ERRORS as error:
+            if not layer.skip_damaged or isinstance(error, MemoryError):
+                raise damaged(layer.path.name, box.row, box.column, error) from error
+            return self._in_blocks(box, positions)
+        for band, position in zip(stored, positions, strict=True):
+            valid &= usable(band, layer.nodata[position])
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = stored.astype(np.float32)
+            for band, position in zip(values, positions, strict=True):
+                if (layer.scales[position], layer.offsets[position]) != (1.0, 0.0):
+                    band *= layer.scales[position]
+                    band += layer.offsets[position]
+        if stored.dtype == np.float64 or layer.scaled:  # beyond float32
+            valid &= np.isfinite(values).all(axis=0)
+        return values, valid
+
+    def _in_blocks(self, box: Box, positions: Sequence[int]) -> tuple[Values, Valid]:
+        """Read what can be read, in ever smaller parts; what cannot is not usable."""
+        values = np.zeros((len(positions), box.height, box.width), np.float32)
+        valid = np.zeros((box.height, box.width), bool)
+        block = self.src.block_shapes[0]
+        if box.height <= block[0] and box.width <= block[1]:
+            aligned = box.row % block[0] + box.height <= block[0]
+            if aligned and box.column % block[1] + box.width <= block[1]:
+                self._give_up(box)
+                return values, valid
+        for part in _blocks(box, block):
+            rows = slice(part.row - box.row, part.row - box.row + part.height)
+            columns = slice(part.column - box.column, part.column - box.column + part.width)
+            values[:, rows, columns], valid[rows, columns] = self.read(part, positions)
+        return values, valid
+
+    def _give_up(self, box: Box) -> None:
+        """Note a part that cannot be read, and say so the first time, for all threads."""
+        if not self.layer.unread:
+            log.warning(
+                "%s cannot be read at row %d, column %d, and perhaps elsewhere; such parts are "
+                "not analysed",
+                self.layer.path.name,
+                box.row,
+                box.column,
+            )
+        self.layer.unread.add(box)
+
+
+def _blocks(box: Box, block: tuple[int, int]) -> list[Box]:
+    """Cut a box along the block borders of a file."""
+    height, width = block
+    rows = _cuts(box.row, box.height, height)
+    columns = _cuts(box.column, box.width, width)
+    return [Box(c0, r0, c1 - c0, r1 - r0) for r0, r1 in rows for c0, c1 in columns]
+
+
+def _cuts(start: int, length: int, step: int) -> list[tuple[int, int]]:
+    inner = range(start - start % step + step, start + length, step)
+    edges = [start, *inner, start + length]
+    return list(pairwise(edges))
+
+
+@dataclass(frozen=True)
+class ArrayLayer:
+    """Bands of an `xarray.DataArray` (band, y, x), in memory or lazy."""
+
+    array: xr.DataArray
+    nodata: float | None = None
+    dtype: str = field(default="")
+
+    def open(self) -> _ArrayReader:
+        """Nothing to open: the array is there."""
+        return _ArrayReader(self)
+
+
+@dataclass(frozen=True)
+class _ArrayReader:
+    layer: ArrayLayer
+
+    def __enter__(self) -> _ArrayReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, box: Box, positions: Sequence[int]) -> tuple[Values, Valid]:
+        part = self.layer.array[
+            list(positions), box.row : box.row + box.height, box.column : box.column + box.width
+        ]
+        stored = np.asarray(part.values)
+        valid = np.ones(stored.shape[1:], bool)
+        for band in stored:
+            valid &= usable(band, self.layer.nodata)
+        with np.errstate(over="ignore"):
+            values = stored.astype(np.float32)
+        return values, valid & np.isfinite(values).all(axis=0)
+
+
+def usable(band: NDArray[Any], nodata: float | None) -> Valid:
+    """Return where a stored band holds a number that does not mean "nothing here"."""
+    valid = np.isfinite(band) if band.dtype.kind == "f" else np.ones(band.shape, bool)
+    if nodata is not None and np.isfinite(nodata):
+        # In the band's own type: -3.4e38 as a double is not the float32 of the same name.
+        same = np.asarray(nodata).astype(band.dtype) if _fits(nodata, band.dtype) else None
+        if same is not None:
+            valid &= band != same
+    elif nodata is not None and np.isinf(nodata):
+        valid &= band != nodata
+    return np.asarray(valid)
+
+
+def _fits(value: float, dtype: np.dtype[Any]) -> bool:
+    if dtype.kind == "f":
+        return True
+    if dtype.kind == "b":
+        return value in (0, 1)
+    info = np.iinfo(dtype)
+    return float(value).is_integer() and info.min <= value <= info.max

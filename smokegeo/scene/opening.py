@@ -1,0 +1,269 @@
+"""Open scenes: a raster file, a product folder, or an `xarray.DataArray`."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rasterio.io import DatasetReader
+from rasterio.transform import Affine
+
+from smokegeo.bandmeta import RasterMeta, raster_meta, read_bands
+from smokegeo.bands import BandSet
+from smokegeo.errors import InputError, UsageError
+from smokegeo.labels import Place
+from smokegeo.scene.areas import bbox_box, window_box
+from smokegeo.scene.georeference import check_place, locate, parse_crs
+from smokegeo.scene.layers import ArrayLayer, Layer, RasterLayer, raster_layer
+from smokegeo.scene.products import Product, is_product, read_product
+from smokegeo.scene.rasters import check_pixels, find_file, metadata_of, open_raster
+from smokegeo.scene.scene import SENTINELS, Scene, Source
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+log = logging.getLogger(__name__)
+
+#: Tags that may hold the time of the picture, the surest first.
+_TIME_TAGS = ("ACQUISITIONDATETIME", "acquisition_time", "acquisition time", "TIFFTAG_DATETIME")
+
+
+@dataclass(frozen=True)
+class SceneOptions:
+    """What a user may say about a scene that its file does not say, or says wrongly."""
+
+    bands: str | None = None
+    sensor: str | None = None
+    nodata: str | None = None
+    raw: bool = False
+    crs: str | None = None
+    pixel_coords: bool = False
+    skip_damaged: bool = False
+    bbox: str | None = None
+    window: str | None = None
+
+    @property
+    def nodata_value(self) -> float | None:
+        """The user's nodata as a number; None if there is none or the user said `none`."""
+        if self.nodata is None or self.nodata.casefold() == "none":
+            return None
+        try:
+            return float(self.nodata)
+        except ValueError:
+            raise UsageError(f"--nodata {self.nodata!r} is neither a number nor `none`.") from None
+
+    @property
+    def ignores_nodata(self) -> bool:
+        """True if the user said that every pixel holds data."""
+        return self.nodata is not None and self.nodata_value is None
+
+
+def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None = None) -> Scene:
+    """Return the scene in a file, a product folder or an array, checked; its pixels stay there."""
+    options = options or SceneOptions()
+    _ = options.nodata_value  # refuse a wrong one before anything is opened
+    if options.bbox is not None and options.window is not None:
+        raise UsageError("--bbox and --window are two ways to say one thing; give one.")
+    if not isinstance(source, str | Path):
+        scene = _from_array(source, options)
+    elif is_product(Path(source)):
+        scene = _from_product(read_product(Path(source)), options)
+    else:
+        scene = _from_file(Path(source), options)
+    if options.bbox is not None:
+        scene = scene.crop(bbox_box(options.bbox, scene))
+    elif options.window is not None:
+        scene = scene.crop(window_box(options.window, scene))
+    return scene
+
+
+def _from_file(path: Path, options: SceneOptions) -> Scene:
+    found = find_file(path)
+    with open_raster(found) as src, metadata_of(found.name):
+        meta = raster_meta(src)
+        reading = read_bands(meta, sensor=options.sensor, bands=options.bands)
+        for warning in reading.warnings:
+            log.warning("%s: %s", found.name, warning)
+        place = locate(src, found.name, crs=options.crs, pixel_coords=options.pixel_coords)
+        layer = _layer(src, reading.indexes, options)
+        if not options.skip_damaged:
+            check_pixels(src, reading.indexes)
+        return Scene(
+            name=found.name,
+            width=src.width,
+            height=src.height,
+            place=place,
+            bands=reading.bands,
+            layers=(layer,),
+            sources=tuple(Source(0, i) for i in range(len(reading.indexes))),
+            acquired=_acquired(meta),
+            bands_from=reading.source,
+            physical=any(
+                (s, o) != (1.0, 0.0) for s, o in zip(layer.scales, layer.offsets, strict=True)
+            ),
+            paths=(str(found),),
+            sentinels=_sentinels(options),
+        )
+
+
+def _layer(src: DatasetReader, indexes: tuple[int, ...], options: SceneOptions) -> RasterLayer:
+    layer = raster_layer(
+        src,
+        indexes,
+        nodata=options.nodata_value,
+        raw=options.raw,
+        skip_damaged=options.skip_damaged,
+    )
+    if options.ignores_nodata:
+        layer = replace(layer, nodata=(None,) * len(indexes), own_mask=False, alpha=None)
+    return layer
+
+
+def _from_product(product: Product, options: SceneOptions) -> Scene:
+    """Join the band files of a product on the finest of their grids."""
+    if options.bands is not None or options.sensor is not None:
+        raise UsageError(f"{product.name} names its own bands; drop --bands and --sensor.")
+    for note in product.notes:
+        log.info("%s: %s", product.name, note)
+    opened = []
+    for file in product.files:
+        with open_raster(file.path) as src, metadata_of(file.path.name):
+            place = locate(src, file.path.name, crs=options.crs, pixel_coords=options.pixel_coords)
+            opened.append((file, place, src.width, src.height, str(src.dtypes[file.index - 1])))
+            if not options.skip_damaged:
+                check_pixels(src, (file.index,))
+    _, place, width, height, _ = max(opened, key=lambda item: item[2])
+    layers: list[Layer] = []
+    sources = []
+    for file, own, columns, rows, dtype in opened:
+        factor = width // columns
+        scaled = own.transform @ Affine.scale(1 / factor)
+        if (columns * factor, rows * factor) != (width, height) or not (
+            options.pixel_coords
+            or (own.crs == place.crs and scaled.almost_equals(place.transform, 1e-3))
+        ):
+            raise InputError(
+                f"{product.name}: {file.path.name} lies on another grid than the other bands. "
+                "Use the product as it was delivered."
+            )
+        sources.append(Source(len(layers), 0, factor))
+        nodata = file.nodata if options.nodata is None else options.nodata_value
+        layers.append(
+            RasterLayer(
+                path=file.path,
+                indexes=(file.index,),
+                dtype=dtype,
+                scales=(1.0 if options.raw else file.scale,),
+                offsets=(0.0 if options.raw else file.offset,),
+                nodata=(nodata,),
+                skip_damaged=options.skip_damaged,
+            )
+        )
+    return Scene(
+        name=product.name,
+        width=width,
+        height=height,
+        place=place,
+        bands=BandSet(tuple(file.band for file in product.files), product.sensor),
+        layers=tuple(layers),
+        sources=tuple(sources),
+        acquired=product.acquired,
+        bands_from="product metadata",
+        physical=not options.raw,
+        paths=tuple(str(file.path) for file in product.files),
+        sentinels=_sentinels(options),
+    )
+
+
+def _from_array(array: xr.DataArray, options: SceneOptions) -> Scene:
+    """Take an array (band, y, x), or (y, x) for one band, with its rioxarray georeference."""
+    import rioxarray  # noqa: F401  # registers .rio
+
+    if array.ndim == 2:
+        array = array.expand_dims("band")
+    if array.ndim != 3:
+        raise InputError(f"an array of shape {array.shape} is not (band, y, x).")
+    if array.dtype.kind not in "uifb":
+        raise InputError(
+            f"an array of {array.dtype} values is no scene; smoke is found in numbers."
+        )
+    name = str(array.name or "array")
+    count = array.shape[0]
+    if "wavelength" in array.coords and "name" in array.coords and options.bands is None:
+        from smokegeo.cubes import cube_bands
+
+        bands, source = cube_bands(array), "the array's coordinates"
+    else:
+        texts = array.attrs.get("long_name", ())
+        texts = (texts,) if isinstance(texts, str) else tuple(texts)
+        if "band" in array.coords and array["band"].dtype.kind in "UO":
+            texts = tuple(str(value) for value in array["band"].values)
+        named = texts if len(texts) == count else (None,) * count
+        reading = read_bands(
+            RasterMeta(descriptions=named), sensor=options.sensor, bands=options.bands
+        )
+        for warning in reading.warnings:
+            log.warning("%s: %s", name, warning)
+        bands, source = reading.bands, reading.source
+    height, width = array.shape[1:]
+    nodata = array.rio.nodata if options.nodata is None else options.nodata_value
+    return Scene(
+        name=name,
+        width=width,
+        height=height,
+        place=_array_place(array, name, options),
+        bands=bands,
+        layers=(ArrayLayer(array, None if nodata is None else float(nodata), array.dtype.name),),
+        sources=tuple(Source(0, i) for i in range(count)),
+        bands_from=source,
+        sentinels=_sentinels(options),
+    )
+
+
+def _array_place(array: xr.DataArray, name: str, options: SceneOptions) -> Place:
+    if options.pixel_coords:
+        return Place(None, Affine.identity())
+    crs = array.rio.crs
+    if crs is None and options.crs is not None:
+        crs = parse_crs(options.crs)
+    transform = array.rio.transform(recalc=False)
+    if crs is None or transform == Affine.identity():
+        raise InputError(
+            f"{name} has no georeference. Give it one with .rio.write_crs and "
+            ".rio.write_transform, or use pixel_coords=True."
+        )
+    return check_place(Place(crs, transform), array.shape[2], array.shape[1], name)
+
+
+def _sentinels(options: SceneOptions) -> tuple[float, ...]:
+    return SENTINELS if options.nodata is None else ()
+
+
+def acquired(src: DatasetReader) -> datetime | None:
+    """Return when the picture in an open raster was taken, if it says so."""
+    return _acquired(raster_meta(src))
+
+
+def _acquired(meta: RasterMeta) -> datetime | None:
+    """Return when the picture was taken, in UTC, if a tag says so in a form that is clear."""
+    places = [meta.tags, *meta.imagery, meta.envi]
+    for key in _TIME_TAGS:
+        for tags in places:
+            text = tags.get(key)
+            moment = _moment(text) if text else None
+            if moment is not None:
+                return moment
+    return None
+
+
+def _moment(text: str) -> datetime | None:
+    text = re.sub(r"^(\d{4}):(\d\d):(\d\d)", r"\1-\2-\3", text.strip())
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

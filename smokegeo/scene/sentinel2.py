@@ -1,0 +1,192 @@
+"""Sentinel-2 products: .SAFE folders of both levels, and flat folders of band files."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from smokegeo.bandnames import guess_sensor
+from smokegeo.errors import InputError
+from smokegeo.scene.product import (
+    AGAIN,
+    Found,
+    Product,
+    Scaling,
+    band_files,
+    file_names,
+    finite,
+    inside,
+    missing,
+    moment,
+    number_in,
+    only,
+    refuse_double,
+)
+from smokegeo.scene.productmeta import read_xml
+
+#: The metadata of a Sentinel-2 product, today's name and that before December 2016.
+METADATA = re.compile(r"MTD_MSIL(?:1C|2[Aa])\.xml|S2\w_\w+_MTD_(?:SAF|DMP)L(?:1C|2A)_\w+\.xml")
+BAND = re.compile(
+    r"(?P<id>.*?)(?<![A-Za-z0-9])B(?P<band>0[1-9]|1[0-2]|8A)(?:_(?P<gsd>[126]0)m)?"
+    r"\.(?i:jp2|tiff?)"
+)
+_TEXTS = {
+    "L1C": (("QUANTIFICATION_VALUE",), "RADIO_ADD_OFFSET"),
+    "L2A": (("BOA_QUANTIFICATION_VALUE", "L2A_BOA_QUANTIFICATION_VALUE"), "BOA_ADD_OFFSET"),
+}
+_LEVELS = {"Level-1C_User_Product": "L1C", "Level-2A_User_Product": "L2A"}
+#: Native resolution, in the order that `band_id` counts.
+_GSD_M = dict(
+    zip(
+        ("B01", "B02", "B03", "B04", "B05", "B06", "B07", "B08", "B8A", "B09", "B10", "B11", "B12"),
+        (60.0, 10.0, 10.0, 10.0, 20.0, 20.0, 20.0, 10.0, 20.0, 60.0, 60.0, 20.0, 20.0),
+        strict=True,
+    )
+)
+#: From this processing baseline on, 1000 is added to every stored value; from this day on, ESA
+#: made no product without it. Sen2Cor run by a user calls its baseline 99.99.
+_OFFSET_BASELINE, _OFFSET_DAY, _OWN_BASELINE = 400, "20220125", 9999
+_WANTED = frozenset(
+    {"PRODUCT_START_TIME", "SPACECRAFT_NAME", "PROCESSING_BASELINE"}
+    | {name for names, offset in _TEXTS.values() for name in (*names, offset)}
+)
+
+
+def read_safe(folder: Path, metadata: str | None) -> Product:
+    """List the bands of a .SAFE folder."""
+    if metadata is None:
+        raise InputError(
+            f"{folder} lacks MTD_MSIL1C.xml or MTD_MSIL2A.xml, which says how its bands are "
+            f"scaled. {AGAIN}"
+        )
+    granules = [item.name for item in inside(folder, folder / "GRANULE").iterdir()]
+    granules = sorted(n for n in granules if n[0] != "." and (folder / "GRANULE" / n).is_dir())
+    granule = only(granules, folder, "granules", "Leave only the wanted one in GRANULE")
+    if granule is None:
+        raise InputError(f"{folder} has an empty GRANULE folder. {AGAIN}")
+    images = folder / "GRANULE" / granule / "IMG_DATA"
+    places = [p for p in (images, *(images / f"R{m}m" for m in (10, 20, 60))) if p.is_dir()]
+    paths = [p / n for p in places for n in file_names(inside(folder, p))]
+    facts = _metadata(inside(folder, folder / metadata))
+    return _product(folder, folder.resolve().name.removesuffix(".SAFE"), paths, facts)
+
+
+def read_flat(folder: Path, name: str, metadata: str | None) -> Product:
+    """List the bands of a folder of band files, with or without metadata."""
+    paths = [
+        folder / file
+        for file in file_names(folder)
+        if (match := BAND.fullmatch(file)) and product_id(match) == name
+    ]
+    if metadata is not None:
+        facts = _metadata(inside(folder, folder / metadata))
+    else:
+        facts = _assumed(folder, name)
+    hint = guess_sensor([p.stem for p in paths], filename=folder.resolve().name)
+    if hint.warning is not None:
+        facts.notes.append(hint.warning)
+    return _product(folder, name or folder.resolve().name, paths, facts)
+
+
+@dataclass
+class _Facts:
+    level: str | None
+    scaling: Scaling
+    acquired: datetime | None
+    notes: list[str]
+
+
+def _product(folder: Path, name: str, paths: Iterable[Path], facts: _Facts) -> Product:
+    found: Found = {}
+    for path in paths:
+        match = BAND.fullmatch(path.name)
+        if match is None:
+            continue
+        band = f"B{match['band']}"
+        gsd_m = float(match["gsd"] or _GSD_M[band])
+        other, other_gsd_m = found.get(band, (path, math.inf))
+        if gsd_m == other_gsd_m:
+            refuse_double(folder, band, other, path)
+        if gsd_m < other_gsd_m:
+            found[band] = (path, gsd_m)
+    wanted = [band for band in _GSD_M if facts.level != "L2A" or band != "B10"]
+    notes = [*facts.notes, *missing(wanted, found)]
+    coarse = [f"{b} ({gsd:g} m)" for b, (_, gsd) in found.items() if gsd > _GSD_M[b]]
+    if coarse:
+        notes.append(f"only coarser than the sensor saw them: {', '.join(sorted(coarse))}")
+    files = band_files(folder, "sentinel2", found, facts.scaling, 0.0)
+    return Product(name, "sentinel2", files, facts.acquired, tuple(notes))
+
+
+def _metadata(path: Path) -> _Facts:
+    texts = read_xml(path, _WANTED)
+    level = _LEVELS.get(texts.root)
+    if level is None:
+        raise InputError(f"{path} is not the metadata of a Level-1C or Level-2A product. {AGAIN}")
+    craft = texts.one("SPACECRAFT_NAME", path)
+    if craft is not None and not craft.upper().startswith("SENTINEL-2"):
+        raise InputError(f"{path} is of {craft[:40]!r}, not of Sentinel-2. Choose another product.")
+    divisors, offset_name = _TEXTS[level]
+    text = next((t for t in (texts.one(name, path) for name in divisors) if t is not None), None)
+    if text is None:
+        raise InputError(f"{path} has no {divisors[0]}, the scale of its bands. {AGAIN}")
+    divisor = number_in(text, path, divisors[0], positive=True)
+    offsets: dict[str, float] = {}
+    names = list(_GSD_M)
+    for band_id, value in texts.values.get(offset_name, []):
+        if not re.fullmatch(r"\d|1[0-2]", band_id or ""):
+            raise InputError(f"{path}: {offset_name} is of no band ({band_id!r:.40}). {AGAIN}")
+        band = names[int(band_id or "")]
+        number = number_in(value, path, f"{offset_name} of {band}")
+        if offsets.setdefault(band, number) != number:
+            raise InputError(f"{path} gives two values of {offset_name} for {band}. {AGAIN}")
+    baseline = _baseline(texts.one("PROCESSING_BASELINE", path) or "")
+    notes = []
+    if not offsets and baseline is None:
+        notes.append("the metadata names no processing baseline; taken as one without offset")
+    elif not offsets and baseline == _OWN_BASELINE:
+        notes.append("made by Sen2Cor, with no offset in the metadata; none is applied")
+
+    def scaling(band: str) -> tuple[float, float]:
+        due = baseline is not None and _OFFSET_BASELINE <= baseline < _OWN_BASELINE
+        if band not in offsets and (offsets or due):
+            raise InputError(f"{path} has no {offset_name} for {band}. {AGAIN}")
+        return finite(path, 1 / divisor, offsets.get(band, 0.0) / divisor)
+
+    acquired = moment(texts.one("PRODUCT_START_TIME", path), notes)
+    return _Facts(level, scaling, acquired, notes)
+
+
+def _assumed(folder: Path, name: str) -> _Facts:
+    """Go by the names where the metadata was left behind, or refuse where they say nothing."""
+    words = f"{name} {folder.resolve().name}"
+    time = re.search(r"(?<!\d)\d{8}T\d{6}(?!\d)", words)
+    number = re.search(r"_N(\d{4})(?=_)", words)
+    if number is not None and int(number[1]) != _OWN_BASELINE:
+        added, why = int(number[1]) >= _OFFSET_BASELINE, f"processing baseline N{number[1]}"
+    elif time is not None:
+        added, why = time[0][:8] >= _OFFSET_DAY, f"the date {time[0][:8]}"
+    else:
+        raise InputError(
+            f"{folder} has Sentinel-2 bands, but nothing says how they are scaled. Put the "
+            "product's MTD_MSIL1C.xml or MTD_MSIL2A.xml beside them."
+        )
+    offset = -0.1 if added else 0.0
+    notes = [f"no MTD_MSIL*.xml: assuming scale 0.0001 and offset {offset:g}, going by {why}"]
+    level = re.search(r"L1C|L2A", words)
+    acquired = moment(None if time is None else time[0], notes)
+    return _Facts(level[0] if level else None, lambda band: (1e-4, offset), acquired, notes)
+
+
+def _baseline(text: str) -> int | None:
+    match = re.fullmatch(r"(\d\d)\.(\d\d)", text.strip())
+    return None if match is None else int(match[1] + match[2])
+
+
+def product_id(match: re.Match[str]) -> str:
+    """Return the part of a band file name that all bands of a product share."""
+    return match["id"].rstrip("_.- ")
