@@ -43,7 +43,7 @@ def draw_sample_scene(path: Path) -> None:
     import matplotlib.pyplot as plt
 
     from smokegeo.cubes import cube_bands, read_cube
-    from smokegeo.datasets.plot import composite
+    from smokegeo.composite import composite
     from smokegeo.labels import read_labels
 
     cube = read_cube(SAMPLE / "scene.tif")
@@ -63,7 +63,7 @@ def draw_frames(root: Path, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     from smokegeo import HSS
-    from smokegeo.datasets.plot import composite
+    from smokegeo.composite import composite
     from smokegeo.torchgeo_api import frame_slices
 
     dataset = HSS(root, split=None)

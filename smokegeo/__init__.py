@@ -24,6 +24,7 @@ _HOMES = {
     "MoP": "smokegeo.models.mop",
     "MoPSegmentationTask": "smokegeo.task",
     "load_model": "smokegeo.modelfile",
+    "predict": "smokegeo.runs",
 }
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "MoPSegmentationTask",
     "__version__",
     "load_model",
+    "predict",
 ]
 
 

@@ -20,11 +20,13 @@ COMMANDS = (
     "consensus",
     "evaluate",
     "explain",
+    "info",
     "models",
     "predict",
     "prepare",
     "simulate",
     "train",
+    "vectorize",
 )
 
 _EPILOG = (

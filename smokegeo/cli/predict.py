@@ -1,24 +1,117 @@
-"""`smokegeo predict`: a scene becomes smoke polygons."""
+"""`smokegeo predict`: scenes become smoke polygons."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from smokegeo.cli.main import command
-from smokegeo.errors import ModelError
+from smokegeo.cli.options import outline_options, scene_options
+
+_FORMATS = ("gpkg", "geojson", "fgb", "parquet")
 
 
 @command()
-@click.argument("scene", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Polygons to write.")
-def predict(scene: Path, out: Path) -> None:
-    """Find smoke in SCENE and write it as polygons.
+@click.argument("scenes", nargs=-1, required=True, metavar="SCENE...")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Polygons of one scene: .gpkg, .geojson, .fgb or .parquet.",
+)
+@click.option(
+    "--out-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the polygons of several scenes, one file each.",
+)
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(_FORMATS),
+    default="gpkg",
+    help="Format in --out-dir.",
+)
+@click.option("--prob", type=click.Path(path_type=Path), help="Also write the probabilities, .tif.")
+@click.option(
+    "--map",
+    "web_map",
+    type=click.Path(path_type=Path),
+    help="Also write a map that opens in any browser, .html.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
+@click.option("--model", help="Name of a bundled model or path of a model file. [by the bands]")
+@scene_options
+@outline_options
+@click.option("--tile", type=click.IntRange(32), help="Side of a tile in pixels. [the model's]")
+@click.option("--overlap", type=click.IntRange(0), help="Overlap of tiles in pixels. [the model's]")
+@click.option(
+    "--tta",
+    type=click.Choice(["none", "flip", "full"]),
+    default="none",
+    help="Look at each tile mirrored (2x the time) or in all 8 positions (8x), and average.",
+)
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "mps"]), default="auto")
+@click.option(
+    "--backend",
+    type=click.Choice(["torch", "onnx"]),
+    default="torch",
+    help="onnx needs `pip install smokegeo[onnx]`.",
+)
+@click.option("--batch", type=click.IntRange(1), help="Tiles per pass. [1 on a CPU, 8 on a GPU]")
+@click.option("--threads", type=click.IntRange(1), help="Tiles at a time on a CPU. [the cores]")
+@click.option("--resume", is_flag=True, help="Keep work that is interrupted, and go on with it.")
+@click.option("--yes", is_flag=True, help="Start even if it will take very long.")
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Spread the work over a Dask cluster, tcp://HOST:8786, or `local`.",
+)
+def predict(
+    scenes: tuple[str, ...],
+    out: Path | None,
+    out_dir: Path | None,
+    file_format: str,
+    prob: Path | None,
+    web_map: Path | None,
+    overwrite: bool,
+    dask: str | None,
+    **settings: Any,
+) -> None:
+    """Find smoke in each SCENE and write it as polygons that QGIS opens with a style.
 
-    This version carries no model yet: it refuses, with exit code 4, until one ships.
+    A SCENE is a GeoTIFF, ENVI, JPEG 2000 or picture file, or the folder of a Sentinel-2 (.SAFE),
+    Landsat or HLS product. Its bands are read from its metadata and matched to the model by
+    wavelength; bands it lacks are left out.
+
+    \b
+    Examples:
+      smokegeo predict scene.tif --out smoke.gpkg
+      smokegeo predict scene.tif --out smoke.geojson --map smoke.html --prob prob.tif
+      smokegeo predict *.tif --out-dir results --min-area 10000
+      smokegeo predict photo.jpg --out smoke.gpkg --bands red,green,blue --pixel-coords
+
+    Results go to the files; one line per scene goes to standard output.
     """
-    raise ModelError(
-        f"{scene} cannot be searched and {out} is not written: this version of smokegeo carries no "
-        "model yet. Simulated data to train on comes from `smokegeo simulate`."
-    )
+    from smokegeo.outputs import Outputs
+    from smokegeo.runs import outputs_for, predict_all
+    from smokegeo.settings import request_from
+
+    request = request_from(settings)
+    if out_dir is None:
+        jobs = [(scenes[0], Outputs(out, prob, web_map, overwrite))]
+        _refuse_mixture(scenes, out)
+    else:
+        if out is not None or prob is not None or web_map is not None:
+            raise click.UsageError("--out-dir names all outputs; drop --out, --prob and --map.")
+        jobs = outputs_for(scenes, out_dir, f".{file_format}", overwrite=overwrite)
+    summary = predict_all(jobs, request, dask=dask, say=click.echo)
+    if summary.failed:
+        raise click.exceptions.Exit(summary.exit_code)
+
+
+def _refuse_mixture(scenes: tuple[str, ...], out: Path | None) -> None:
+    if out is None:
+        raise click.UsageError("Say where the polygons go: --out FILE, or --out-dir FOLDER.")
+    if len(scenes) > 1:
+        raise click.UsageError("Several scenes need --out-dir FOLDER instead of --out.")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from smokegeo.bands import Band, BandSet
 from smokegeo.datasets.layout import IGNORE
-from smokegeo.datasets.plot import composite
+from smokegeo.composite import composite
 from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.datasets.transforms import Normalise
 from smokegeo.errors import ModelError

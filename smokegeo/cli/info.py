@@ -1,0 +1,39 @@
+"""`smokegeo info`: a look at a scene before any work."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from smokegeo.cli.main import command
+from smokegeo.cli.options import scene_options
+
+
+@command()
+@click.argument("scene")
+@click.option("--model", help="Name of a bundled model or path of a model file. [by the bands]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@scene_options
+def info(scene: str, as_json: bool, **settings: Any) -> None:
+    """Say what is in SCENE: bands, place, valid pixels, which model fits, and the cost.
+
+    Everything that `smokegeo predict` checks before the first tile is checked here too, with the
+    same options and the same exit codes.
+
+    \b
+    Examples:
+      smokegeo info scene.tif
+      smokegeo info scene.tif --model runs/mine/model.safetensors --json
+    """
+    from smokegeo.inspection import inspect
+    from smokegeo.scene.opening import open_scene
+    from smokegeo.settings import request_from
+
+    request = request_from(settings)
+    found = inspect(open_scene(scene, request.scene), request)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        click.echo("\n".join(found.lines()))

@@ -1,0 +1,61 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SCENE = (
+    click.option("--bands", help="What the bands are, in order: red,green,blue,nir or 490nm,..."),
+    click.option("--sensor", help="The sensor, such as sentinel2; see docs/bands.md."),
+    click.option("--nodata", help="Value that means no data, or `none`. [the file's]"),
+    click.option("--raw", is_flag=True, help="Do not apply the file's scale and offset tags."),
+    click.option("--scale", type=float, help="Factor to the model's units. [by type and range]"),
+    click.option("--crs", help="Coordinate system of a scene that has none, such as EPSG:32633."),
+    click.option("--pixel-coords", is_flag=True, help="Take pixels for coordinates; no areas."),
+    click.option("--bbox", metavar="W,S,E,N", help="Only this part, in degrees."),
+    click.option("--window", metavar="COL,ROW,W,H", help="Only this part, in pixels."),
+    click.option("--skip-damaged", is_flag=True, help="Leave out parts that cannot be read."),
+)
+_OUTLINE = (
+    click.option(
+        "--threshold",
+        type=click.FloatRange(0, 1, min_open=True),
+        help="Smallest probability of smoke. [the model's]",
+    ),
+    click.option(
+        "--core",
+        type=click.FloatRange(0, 1, min_open=True),
+        help="Keep a polygon only if it reaches this somewhere.",
+    ),
+    click.option("--min-area", type=click.FloatRange(0), default=0.0, help="Least area in m2."),
+    click.option(
+        "--edges",
+        type=click.Choice(["smooth", "pixel"]),
+        default="smooth",
+        help="Outlines between pixel centres, or along pixel edges.",
+    ),
+    click.option(
+        "--simplify", type=click.FloatRange(0), default=0.0, help="Straighten outlines, in pixels."
+    ),
+)
+
+
+def scene_options(function: F) -> F:
+    """Add the options that say what a scene does not say itself."""
+    return _added(function, _SCENE)
+
+
+def outline_options(function: F) -> F:
+    """Add the options that turn probabilities into polygons."""
+    return _added(function, _OUTLINE)
+
+
+def _added(function: F, options: tuple[Callable[[F], F], ...]) -> F:
+    for option in reversed(options):
+        function = option(function)
+    return function

@@ -1,0 +1,39 @@
+"""`smokegeo vectorize`: new polygons from a probability raster, without new inference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from smokegeo.cli.main import command
+from smokegeo.cli.options import outline_options
+
+
+@command()
+@click.argument("prob", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Polygons to write: .gpkg, .geojson, .fgb or .parquet.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@outline_options
+def vectorize(prob: Path, out: Path, overwrite: bool, **settings: Any) -> None:
+    """Draw smoke polygons from PROB, the raster that `smokegeo predict --prob` wrote.
+
+    Another threshold, minimum area or smoothing takes seconds this way. A raster of probabilities
+    from 0 to 1 by another program works as well.
+
+    \b
+    Examples:
+      smokegeo vectorize prob.tif --out bold.gpkg --threshold 0.8
+      smokegeo vectorize prob.tif --out plumes.gpkg --threshold 0.3 --core 0.9 --min-area 50000
+    """
+    from smokegeo.redraw import redraw
+    from smokegeo.settings import request_from
+
+    result = redraw(prob, out, request_from(settings).outline, overwrite=overwrite)
+    click.echo(result)

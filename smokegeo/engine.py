@@ -1,0 +1,141 @@
+"""The network at work: which device, which backend, and normalised tiles in, smoke out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from smokegeo.errors import ModelError, UsageError
+from smokegeo.fitting import Fit
+from smokegeo.modelfile import Model, load_model
+from smokegeo.stitch import FULL
+
+if TYPE_CHECKING:
+    Network = Callable[[Tensor, Tensor | None], Tensor]
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+BACKENDS = ("torch", "onnx")
+#: Turns and flips a tile is also looked at with; each is (quarter turns, mirrored).
+TTA = {
+    "none": ((0, False),),
+    "flip": ((0, False), (0, True)),
+    "full": tuple((turns, mirrored) for mirrored in (False, True) for turns in range(4)),
+}
+_MAX_THREADS = 16
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How to run the network; none of it but `tta`, `device` and `backend` changes the result."""
+
+    device: str = "auto"
+    backend: str = "torch"
+    tta: str = "none"
+    batch: int | None = None
+    threads: int | None = None
+
+    def resolved(self) -> Effort:
+        """Return the effort with everything decided for this machine."""
+        device = "cpu" if self.backend == "onnx" else pick_device(self.device)
+        on_cpu = device == "cpu"
+        return replace(
+            self,
+            device=device,
+            batch=self.batch or (1 if on_cpu else 8),
+            threads=self.threads or (min(cores(), _MAX_THREADS) if on_cpu else 1),
+        )
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def pick_device(name: str) -> str:
+    """Return the device to run on; `auto` takes the fastest there is."""
+    there = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if name == "auto":
+        return next(device for device in ("cuda", "mps", "cpu") if there[device])
+    if not there[name]:
+        raise UsageError(f"--device {name}: this machine has none that torch can use. Use cpu.")
+    return name
+
+
+class Engine:
+    """A loaded model that turns normalised tiles (B, bands, H, W) into whole-number smoke."""
+
+    def __init__(self, fit: Fit, effort: Effort) -> None:
+        self.effort = effort
+        self.card = fit.card
+        model = load_model(fit.path)
+        self._smoke = self.card.classes.index("smoke") if "smoke" in self.card.classes else 1
+        self._network: Network
+        if effort.backend == "onnx":
+            self._network = _onnx(model)
+        else:
+            self._network = model.for_inference().to(effort.device)
+        row = torch.tensor([fit.matching.available])
+        self._available = None if bool(row.all()) else row.to(effort.device)
+
+    def __call__(self, tiles: NDArray[np.float32]) -> NDArray[np.uint16]:
+        """Return smoke (B, H, W) from 0 to FULL."""
+        try:
+            with torch.inference_mode():
+                return self._run(torch.from_numpy(tiles).to(self.effort.device))
+        except torch.OutOfMemoryError:
+            if len(tiles) == 1:
+                raise ModelError(
+                    f"a tile of {tiles.shape[2]} pixels does not fit into the device's memory. "
+                    "Choose a smaller --tile, or --device cpu."
+                ) from None
+        half = len(tiles) // 2
+        return np.concatenate([self(tiles[:half]), self(tiles[half:])])
+
+    def _run(self, x: Tensor) -> NDArray[np.uint16]:
+        available = self._available
+        if available is not None:
+            available = available.expand(len(x), -1)
+        views = TTA[self.effort.tta]
+        total = torch.zeros((), device=x.device)
+        for turns, mirrored in views:
+            seen = torch.rot90(x.flip(3) if mirrored else x, turns, (2, 3))
+            logits = self._network(seen.contiguous(), available)
+            smoke = logits.softmax(dim=1)[:, self._smoke]
+            smoke = torch.rot90(smoke, -turns, (1, 2))
+            total = total + (smoke.flip(2) if mirrored else smoke)
+        mean = total / len(views)
+        if not bool(torch.isfinite(mean).all()):
+            raise ModelError(
+                f"model '{self.card.name}' gives results that are no numbers; its weights are bad."
+            )
+        return (mean * FULL).round().to(torch.int32).cpu().numpy().astype(np.uint16)
+
+
+def _onnx(model: Model) -> Network:
+    """Export the folded network to a temporary ONNX file and load it."""
+    import tempfile
+
+    from smokegeo.models.folded import FoldedMoP
+    from smokegeo.models.onnx import OnnxNetwork, export_onnx
+
+    network = model.for_inference()
+    if not isinstance(network, FoldedMoP):
+        raise UsageError("--backend onnx runs MoP models only. Use --backend torch.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        export_onnx(network, path)
+        return OnnxNetwork(path, threads=1)

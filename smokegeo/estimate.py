@@ -1,0 +1,102 @@
+"""What a scene will cost, before it is paid: time, disk and memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from smokegeo.engine import Engine
+from smokegeo.errors import InputError
+from smokegeo.scene.scene import Scene
+from smokegeo.tiles import Grid
+
+#: Work that takes longer than this needs the user's word.
+_LONG_S = 12 * 3600.0
+#: torch, GDAL and the rest, without any scene.
+_BASE_BYTES = 500_000_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Rough numbers, of the right order."""
+
+    tiles: int
+    seconds: float
+    disk_bytes: int
+    memory_bytes: int
+
+    def words(self) -> str:
+        """Return the estimate as people would say it."""
+        return (
+            f"{self.tiles} tiles, about {_duration(self.seconds)}, "
+            f"{_size(self.disk_bytes)} of disk and {_size(self.memory_bytes)} of memory"
+        )
+
+
+def estimate(scene: Scene, grid: Grid, engine: Engine) -> Estimate:
+    """Time one empty tile, and add up."""
+    threads = engine.effort.threads or 1
+    height = grid.rows[0].stop - grid.rows[0].start
+    width = grid.columns[0].stop - grid.columns[0].start
+    blank = np.zeros((1, len(engine.card.bands), height, width), np.float32)
+    seconds = _seconds(engine, blank) * len(grid) / threads
+    tile = height * width * (len(engine.card.bands) * 8 + 250 * 4)
+    lines = scene.width * height * 8
+    return Estimate(
+        len(grid),
+        seconds,
+        2 * scene.width * scene.height,
+        _BASE_BYTES + (threads + 2) * (engine.effort.batch or 1) * tile + lines,
+    )
+
+
+def _seconds(engine: Engine, tile: NDArray[np.float32]) -> float:
+    """Return the time of one tile in one thread, which is how tiles are run."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        engine(tile)  # the first run prepares kernels
+        start = time.perf_counter()
+        engine(tile)
+        return time.perf_counter() - start
+    finally:
+        torch.set_num_threads(before)
+
+
+def refuse_unpayable(scene: Scene, cost: Estimate) -> None:
+    """Refuse a scene that would run for half a day or more, or not fit into memory."""
+    memory = _physical_memory()
+    if cost.seconds <= _LONG_S and (memory is None or cost.memory_bytes < 0.9 * memory):
+        return
+    raise InputError(
+        f"{scene.name} is {scene.width} x {scene.height} pixels: {cost.words()}. "
+        "Take a part with --bbox or --window, or say --yes."
+    )
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    if seconds < 48 * 3600:
+        return f"{round(seconds / 3600)} h"
+    return f"{round(seconds / 86400)} days"
+
+
+def _size(count: int) -> str:
+    if count < 1e9:
+        return f"{max(1, round(count / 1e6))} MB"
+    return f"{count / 1e9:.1f} GB" if count < 1e12 else f"{count / 1e12:.1f} TB"

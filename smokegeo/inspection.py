@@ -1,0 +1,139 @@
+"""Preflight: what smokegeo sees in a scene, which model fits, and what the search will cost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from smokegeo.estimate import Estimate, estimate
+from smokegeo.fitting import rank_models
+from smokegeo.modelfile import bundled_models
+from smokegeo.pipeline import Request, prepare
+from smokegeo.scene.georeference import to_wgs84
+from smokegeo.scene.scene import Scene
+from smokegeo.survey import Survey, look_for_blanks, survey
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that `smokegeo info` tells; `model` and after are None if no model is at hand."""
+
+    scene: Scene
+    found: Survey
+    pixel_m: tuple[float, float] | None
+    model: str | None = None
+    matching: tuple[str, ...] = ()
+    scaling: str = ""
+    threshold: float | None = None
+    cost: Estimate | None = None
+    doubts: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        scene = self.scene
+        return {
+            "scene": scene.name,
+            "width": scene.width,
+            "height": scene.height,
+            "dtype": scene.dtype,
+            "crs": None if scene.crs is None else scene.crs.to_string(),
+            "transform": list(scene.transform)[:6],
+            "pixel_m": self.pixel_m,
+            "acquired": None if scene.acquired is None else scene.acquired.isoformat(),
+            "bands_from": scene.bands_from,
+            "bands": [
+                {
+                    **asdict(band),
+                    "low": _number(self.found.low[i]),
+                    "high": _number(self.found.high[i]),
+                }
+                for i, band in enumerate(scene.bands)
+            ],
+            "valid_share": self.found.valid_share,
+            "model": self.model,
+            "matching": list(self.matching),
+            "scaling": self.scaling,
+            "threshold": self.threshold,
+            "estimate": None if self.cost is None else asdict(self.cost),
+            "doubts": list(self.doubts),
+        }
+
+    def lines(self) -> list[str]:
+        """Return it for people."""
+        scene = self.scene
+        place = "none (pixel coordinates)" if scene.crs is None else scene.crs.to_string()[:70]
+        pixel = (
+            "" if self.pixel_m is None else ", pixels of {:.3g} x {:.3g} m".format(*self.pixel_m)
+        )
+        out = [
+            f"{scene.name}: {scene.width} x {scene.height} pixels, {scene.dtype}",
+            f"  place      {place}{pixel}",
+            f"  acquired   {scene.acquired.isoformat() if scene.acquired else 'not said'}",
+            f"  valid      {100 * self.found.valid_share:.1f} % of the pixels sampled",
+            f"  bands      {len(scene.bands)}, known from {scene.bands_from}:",
+        ]
+        for i, band in enumerate(scene.bands):
+            nm = "-" if band.wavelength_nm is None else f"{band.wavelength_nm:g} nm"
+            spread = f"{self.found.low[i]:.4g} to {self.found.high[i]:.4g}"
+            out.append(f"    {i + 1:>3} {band.name:<12} {nm:>9}   {spread}")
+        if self.model is None:
+            out.append("  model      none is bundled; name one with --model")
+        else:
+            out += [f"  model      {self.model}, threshold {self.threshold:g}"]
+            out += [f"    {line}" for line in self.matching]
+            out.append(f"  units      {self.scaling}")
+        if self.cost is not None:
+            out.append(f"  estimate   {self.cost.words()}")
+        out += [f"  doubt      {doubt}" for doubt in self.doubts]
+        if self.model is not None:
+            out.append("Next:")
+            out.append(f"  smokegeo predict {scene.name} --out smoke.gpkg")
+        return out
+
+
+def inspect(scene: Scene, request: Request) -> Inspection:
+    """Look at a scene the way `predict` would, up to the first tile."""
+    everything = range(len(scene.bands))
+    pixel = pixel_size_m(scene)
+    if request.model is None and not (bundled_models() and rank_models(scene.bands)[0].used):
+        found = survey(scene, everything)
+        return Inspection(*look_for_blanks(scene, found, everything), pixel)
+    plan, engine, threshold = prepare(scene, request)
+    scene, card = plan.scene, plan.fit.card
+    found = survey(scene, everything)
+    doubts = []
+    if pixel is not None and card.resolution_m is not None:
+        low, high = card.resolution_m
+        if not 0.5 * low <= float(np.sqrt(pixel[0] * pixel[1])) <= 2 * high:
+            doubts.append(f"the model was trained on pixels of {low:g} to {high:g} m")
+    return Inspection(
+        scene,
+        found,
+        pixel,
+        card.name,
+        tuple(plan.fit.matching.lines()),
+        plan.scaling.words,
+        threshold,
+        estimate(scene, plan.grid, engine),
+        tuple(doubts),
+    )
+
+
+def pixel_size_m(scene: Scene) -> tuple[float, float] | None:
+    """Return width and height of a pixel at the scene's middle, in metres on the ground."""
+    if scene.crs is None:
+        return None
+    import pyproj
+
+    x, y = scene.width / 2, scene.height / 2
+    lon, lat = to_wgs84(scene.place, np.array([x, x + 1, x]), np.array([y, y, y + 1]))
+    if not (np.isfinite(lon).all() and np.isfinite(lat).all()):
+        return None
+    _, _, metres = pyproj.Geod(ellps="WGS84").inv(lon[[0, 0]], lat[[0, 0]], lon[1:], lat[1:])
+    return float(metres[0]), float(metres[1])
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -1,0 +1,238 @@
+"""From scene to polygons, on one page: the stages, in order.
+
+What can fail cheaply fails before the first tile: outputs, scene, model, bands, cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from smokegeo import __version__
+from smokegeo.engine import Effort, Engine
+from smokegeo.errors import Terminated
+from smokegeo.estimate import estimate, refuse_unpayable
+from smokegeo.files import need_space
+from smokegeo.fitting import Fit, fit_model
+from smokegeo.outputs import Outputs
+from smokegeo.polygons import place
+from smokegeo.probability import NODATA
+from smokegeo.progress import track
+from smokegeo.radiometry import choose_scaling
+from smokegeo.scene.opening import SceneOptions, open_scene
+from smokegeo.scene.scene import Scene
+from smokegeo.survey import look_for_blanks, survey
+from smokegeo.sweep import Plan, sweep
+from smokegeo.tiles import Grid
+from smokegeo.vectorize import vectorize
+from smokegeo.work import RowFile, Work, open_work, work_path
+
+if TYPE_CHECKING:
+    import geopandas
+    import xarray as xr
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """How probabilities become polygons."""
+
+    threshold: float | None = None  # the card's
+    core: float | None = None
+    edges: Literal["smooth", "pixel"] = "smooth"
+    min_area_m2: float = 0.0
+    simplify_px: float = 0.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """One run of the pipeline, whatever the scene."""
+
+    model: str | Path | None = None
+    scene: SceneOptions = field(default_factory=SceneOptions)
+    scale: float | None = None
+    tile_px: int | None = None  # the card's
+    overlap_px: int | None = None  # the card's
+    effort: Effort = field(default_factory=Effort)
+    outline: Outline = field(default_factory=Outline)
+    resume: bool = False
+    yes: bool = False
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What was found in a scene, and what was written."""
+
+    frame: geopandas.GeoDataFrame
+    scene: str
+    model: str
+    threshold: float
+    analysed_share: float
+    files: tuple[Path, ...]
+
+    def words(self) -> str:
+        """Return the result in a sentence or two."""
+        count, area = len(self.frame), float(self.frame["area_m2"].sum())
+        parts = [f"{self.scene}: {count} smoke polygon{'' if count == 1 else 's'}"]
+        if count and area > 0:
+            parts.append(f", {area / 1e6:.3g} km2" if area >= 1e5 else f", {area:.3g} m2")
+        if self.analysed_share == 0:
+            parts.append("; it holds no valid pixels")
+        elif self.analysed_share < 0.9995:
+            parts.append(f"; {100 * (1 - self.analysed_share):.1f} % of it could not be analysed")
+        return "".join(parts) + "."
+
+
+def predict_scene(
+    source: str | Path | xr.DataArray, outputs: Outputs, request: Request
+) -> Prediction:
+    """Find the smoke in one scene and write it."""
+    outputs.check(source)
+    scene = open_scene(source, request.scene)
+    outputs.check_placed(scene)
+    plan, engine, threshold = prepare(scene, request)
+    if not request.yes:
+        refuse_unpayable(scene, cost := estimate(scene, plan.grid, engine))
+        need_space(outputs.folder or Path(tempfile.gettempdir()), cost.disk_bytes)
+        log.info("%s: %s", scene.name, cost.words())
+    with tempfile.TemporaryDirectory() as nowhere:  # for results that are only returned
+        anchor = outputs.polygons or Path(nowhere) / "smoke"
+        with open_work(
+            anchor, scene.width, scene.height, fingerprint(plan, engine), resume=request.resume
+        ) as work:
+            _fill(work, plan, engine, anchor)
+            return finish(work.raster, plan.scene, plan.fit, threshold, outputs, request)
+
+
+def prepare(scene: Scene, request: Request) -> tuple[Plan, Engine, float]:
+    """Decide everything that decides the map: model, bands, units, tiles, device."""
+    fit = fit_model(scene, request.model)
+    card = fit.card
+    log.info("%s: model '%s', bands from %s", scene.name, card.name, scene.bands_from)
+    found = survey(scene, fit.used)
+    scene, found = look_for_blanks(scene, found, fit.used)
+    scaling = choose_scaling(scene, found, fit.matching, card, request.scale)
+    log.info("%s: %s", scene.name, scaling.words)
+    tile = request.tile_px or card.tile_px
+    overlap = min(card.overlap_px, tile // 4) if request.overlap_px is None else request.overlap_px
+    grid = Grid(scene.width, scene.height, tile, overlap)
+    threshold = card.threshold if request.outline.threshold is None else request.outline.threshold
+    engine = Engine(fit, request.effort.resolved())
+    return Plan(scene, fit, scaling, grid), engine, threshold
+
+
+def finish(
+    raster: RowFile, scene: Scene, fit: Fit, threshold: float, outputs: Outputs, request: Request
+) -> Prediction:
+    """Draw the outlines of a finished probability map and write all that was asked for."""
+    outline = request.outline
+    shapes = vectorize(raster, threshold, edges=outline.edges, core=outline.core)
+    placed = place(
+        shapes,
+        scene.transform,
+        scene.crs,
+        min_area_m2=outline.min_area_m2,
+        simplify_px=outline.simplify_px,
+        model=f"{fit.card.name} {fit.card.sha256[:12]}",
+        source=scene.name,
+        acquired=scene.acquired,
+    )
+    if outline.simplify_px:
+        log.info("simplifying changed the total area by %+.2f %%", 100 * placed.area_drift)
+    facts = provenance(scene, fit, threshold, request)
+    files = outputs.write(placed.frame, raster, scene, threshold, facts)
+    return Prediction(placed.frame, scene.name, fit.card.name, threshold, _analysed(raster), files)
+
+
+def provenance(scene: Scene, fit: Fit, threshold: float, request: Request) -> dict[str, str]:
+    """Return what made a result, for its metadata.
+
+    Neither time nor path is in it: the same input makes the same file, anywhere.
+    """
+    outline, bands = request.outline, fit.matching.lines()
+    return {
+        "software": f"smokegeo {__version__}",
+        "model": fit.card.name,
+        "model_sha256": fit.card.sha256,
+        "scene": scene.name,
+        "scene_size": f"{scene.width} x {scene.height}",
+        "bands": "; ".join(bands),
+        "threshold": f"{threshold:g}",
+        "options": json.dumps(
+            {
+                "edges": outline.edges,
+                "core": outline.core,
+                "min_area_m2": outline.min_area_m2,
+                "simplify_px": outline.simplify_px,
+                "tta": request.effort.tta,
+                "scale": request.scale,
+                "bbox": request.scene.bbox,
+                "window": request.scene.window,
+                "nodata": request.scene.nodata,
+            }
+        ),
+    }
+
+
+def fingerprint(plan: Plan, engine: Engine) -> Mapping[str, Any]:
+    """Return what an interrupted run must share with the one that continues it."""
+    scene, effort = plan.scene, engine.effort
+    files = []
+    for name in scene.paths:
+        path = Path(name)
+        with path.open("rb") as handle:
+            head = hashlib.sha256(handle.read(65536)).hexdigest()
+        files.append([path.name, path.stat().st_size, path.stat().st_mtime_ns, head])
+    return {
+        "scene": files,
+        "part": [*scene.offset, scene.width, scene.height],
+        "nodata": [scene.zero_is_blank, list(scene.sentinels)],
+        "model": plan.fit.card.sha256,
+        "bands": list(plan.fit.matching.indexes),
+        "scaling": [list(plan.scaling.factors), list(plan.scaling.offsets)],
+        "tiles": [plan.grid.tile_px, plan.grid.overlap_px],
+        "network": [effort.device, effort.backend, effort.tta],
+        "version": __version__,
+    }
+
+
+def _fill(work: Work, plan: Plan, engine: Engine, anchor: Path) -> None:
+    """Compute what is missing of the map, saying how far it is and how to go on if interrupted."""
+    grid = plan.grid
+    columns, rows = len(grid.columns), len(grid.rows)
+    if work.rows_done:
+        log.info("going on after %d of %d tiles", work.rows_done * columns, len(grid))
+    if work.rows_done == rows:
+        return
+    left = (rows - max(0, work.rows_done - 1)) * columns
+    try:
+        for row, start, lines in sweep(
+            plan, engine, work.rows_done, rows, lambda tiles: track(tiles, "tiles", left)
+        ):
+            work.raster.write(start, lines)
+            work.save(row + 1)
+    except (KeyboardInterrupt, Terminated):
+        how = (
+            f"run the same command again to go on ({work_path(anchor).name} keeps what is done)"
+            if work.resumable
+            else "nothing was kept; with --resume it could go on"
+        )
+        log.warning(
+            "interrupted after %d of %d tiles; %s", work.rows_done * columns, len(grid), how
+        )
+        raise
+
+
+def _analysed(raster: RowFile) -> float:
+    count = 0
+    for start in range(0, raster.height, 1024):
+        lines = raster.rows(start, min(raster.height, start + 1024))
+        count += int((lines != NODATA).sum())
+    return count / (raster.width * raster.height)

@@ -1,0 +1,39 @@
+"""A small picture of a scene, for the map: every n-th line and column, stretched."""
+
+from __future__ import annotations
+
+import numpy as np
+from rasterio.transform import Affine
+
+from smokegeo.composite import composite_indexes, has_true_colour, stretch
+from smokegeo.scene.layers import Box
+from smokegeo.scene.scene import Scene
+from smokegeo.webmap import Quicklook
+
+_SIDE_PX = 1200
+
+
+def quicklook(scene: Scene, side_px: int = _SIDE_PX) -> Quicklook | None:
+    """Return the picture, or None for a scene without coordinates.
+
+    Lines are read one by one at full resolution: overviews are what a stranger's file could lie in.
+    """
+    if scene.crs is None:
+        return None
+    step = max(1, -(-max(scene.width, scene.height) // side_px))
+    chosen = composite_indexes(scene.bands)
+    columns, rows = range(step // 2, scene.width, step), range(step // 2, scene.height, step)
+    if not rows or not columns:
+        columns, rows, step = range(scene.width), range(scene.height), 1
+    values = np.zeros((3, len(rows), len(columns)), np.float32)
+    valid = np.zeros((len(rows), len(columns)), bool)
+    with scene.open() as reader:
+        for i, row in enumerate(rows):
+            line, usable = reader.read(Box(0, row, scene.width, 1), chosen)
+            values[:, i], valid[i] = line[:, 0, columns], usable[0, columns]
+    values[:, ~valid] = np.nan
+    picture = stretch(values, together=has_true_colour(scene.bands))
+    rgba = np.zeros((*valid.shape, 4), np.uint8)
+    rgba[..., :3] = np.rint(255 * picture)
+    rgba[..., 3] = 255 * valid
+    return Quicklook(rgba, scene.transform @ Affine.scale(step), scene.crs)

@@ -1,0 +1,164 @@
+"""Bring a scene's numbers to the units a model was trained in, once for the whole scene."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smokegeo.bands import Band, Matching
+from smokegeo.modelfile import Card
+from smokegeo.scene.scene import Scene
+from smokegeo.survey import Survey
+
+log = logging.getLogger(__name__)
+
+#: From here on a band sees heat, not sunlight.
+_THERMAL_NM = 3000.0
+#: Values this many times beyond the training range are certainly in other units.
+_FAR = 20.0
+_KELVIN = 273.15
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """For each band of the model, in its order: model units = factor * value + offset."""
+
+    factors: tuple[float, ...]
+    offsets: tuple[float, ...]
+    words: str
+
+    def normaliser(self, card: Card) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return (a, b) such that a * value + b is what the network eats."""
+        mean, std = np.array(card.statistics.mean), np.array(card.statistics.std)
+        std = np.where(std > 0, std, 1.0)  # a constant band stays 0, as in training
+        gain = np.array(self.factors) / std
+        return gain.astype(np.float32), ((np.array(self.offsets) - mean) / std).astype(np.float32)
+
+
+def choose_scaling(
+    scene: Scene, found: Survey, matching: Matching, card: Card, scale: float | None = None
+) -> Scaling:
+    """Decide how the scene's numbers become the model's, from types and ranges alone.
+
+    `found` is the survey of the matched bands, in the model's order. `scale` is the user's factor
+    for all bands that see light. Thermal bands are converted between kelvins and degrees.
+    """
+    count = len(card.bands)
+    factors, offsets = [1.0] * count, [0.0] * count
+    places = [i for i, there in enumerate(matching.available) if there]
+    light = [i for i in places if not is_thermal(card.bands[i])]
+    words = []
+    if light:
+        factor, reason = _light_factor(scene, found, places, light, card, scale)
+        for i in light:
+            factors[i] = factor
+        words.append(reason)
+    for i in places:
+        if is_thermal(card.bands[i]):
+            factors[i], offsets[i], reason = _thermal(found, places.index(i), i, card)
+            words.append(reason)
+    _warn_far(scene, found, places, card, factors, offsets)
+    return Scaling(tuple(factors), tuple(offsets), "; ".join(filter(None, words)))
+
+
+def is_thermal(band: Band) -> bool:
+    """True if a band sees heat."""
+    if band.wavelength_nm is None:
+        return band.name.casefold() in ("thermal", "tir", "lwir", "mwir", "ir")
+    return band.wavelength_nm >= _THERMAL_NM
+
+
+def full_scale(dtype: str, high: float) -> float:
+    """Return the number that stands for "all light reflected" in data of such type and range.
+
+    1 for reflectances, 255 for pictures of 8 bits, 10000 for scaled reflectances and counts of
+    sensors, 65535 for pictures of 16 bits.
+    """
+    if dtype == "uint8":
+        return 255.0
+    if dtype.startswith("float") and high <= 3:
+        return 1.0
+    if dtype.startswith("float") and high <= 255:
+        return 255.0
+    return 10_000.0 if not high > 30_000 else 65_535.0
+
+
+def _light_factor(
+    scene: Scene,
+    found: Survey,
+    places: Sequence[int],
+    light: Sequence[int],
+    card: Card,
+    scale: float | None,
+) -> tuple[float, str]:
+    if scale is not None:
+        return scale, f"values times {scale:g}, as you said"
+    high = max(found.high[places.index(i)] for i in light)
+    dtype = "float32" if scene.physical else scene.dtype
+    ours = full_scale(dtype, high if math.isfinite(high) else 0.0)
+    theirs = full_scale(
+        str(card.input.get("dtype", "uint16")), max(card.statistics.maximum[i] for i in light)
+    )
+    top = "no valid pixels" if math.isnan(high) else f"up to {high:.4g}"
+    if ours == theirs:
+        return 1.0, f"{scene.dtype} values {top}, as the model knows them"
+    return theirs / ours, (
+        f"{scene.dtype} values {top} are taken for {ours:g} = full, the model's full is "
+        f"{theirs:g}: times {theirs / ours:g} (--scale decides otherwise)"
+    )
+
+
+def _thermal(found: Survey, place: int, index: int, card: Card) -> tuple[float, float, str]:
+    ours = _heat_unit(found.low[place], found.high[place])
+    theirs = _heat_unit(card.statistics.minimum[index], card.statistics.maximum[index])
+    name = card.bands[index].name
+    if ours == theirs or "raw" in (ours, theirs):
+        doubt = " (units unknown)" if ours != theirs else ""
+        return 1.0, 0.0, f"{name} in {ours}{doubt}"
+    to_celsius = {"celsius": (1.0, 0.0), "kelvin": (1.0, -_KELVIN), "centikelvin": (0.01, -_KELVIN)}
+    gain, shift = to_celsius[ours]
+    back_gain, back_shift = to_celsius[theirs]
+    return gain / back_gain, (shift - back_shift) / back_gain, f"{name} from {ours} to {theirs}"
+
+
+def _heat_unit(low: float, high: float) -> str:
+    """Guess the unit of a thermal band from its range."""
+    if low >= 20_000 and high <= 65_535:
+        return "centikelvin"
+    if low >= 200 and high <= 2_000:
+        return "kelvin"
+    if low >= -90 and high <= 2_000 and not (low >= 0 and 200 <= high <= 255):
+        return "celsius"
+    return "raw"
+
+
+def _warn_far(
+    scene: Scene,
+    found: Survey,
+    places: Sequence[int],
+    card: Card,
+    factors: Sequence[float],
+    offsets: Sequence[float],
+) -> None:
+    """Warn when values lie far outside what the model was trained on: other units, surely."""
+    for place, i in enumerate(places):
+        high = found.high[place] * factors[i] + offsets[i]
+        top = card.statistics.maximum[i]
+        if top <= 0 or math.isnan(high) or is_thermal(card.bands[i]):
+            continue
+        if high > _FAR * top or high < top / _FAR:
+            log.warning(
+                "%s: band %s reaches %.4g in the model's units, which was trained on %.4g to %.4g; "
+                "if the units differ, give --scale",
+                scene.name,
+                card.bands[i].name,
+                high,
+                card.statistics.minimum[i],
+                top,
+            )
+            return

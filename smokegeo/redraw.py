@@ -1,0 +1,61 @@
+"""Polygons from a probability raster on disk, with another threshold or smoothing."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from smokegeo import __version__
+from smokegeo.errors import UsageError
+from smokegeo.outputs import Outputs
+from smokegeo.pipeline import Outline
+from smokegeo.polygons import place
+from smokegeo.probability import open_probability
+from smokegeo.scene.georeference import locate
+from smokegeo.scene.opening import acquired
+from smokegeo.vectorize import vectorize
+from smokegeo.write import write_polygons
+
+log = logging.getLogger(__name__)
+
+#: What the raster itself says of its making, kept in the polygons' metadata.
+_KEPT = ("model", "model_sha256", "scene", "scene_size", "bands", "threshold")
+
+
+def redraw(prob: Path, out: Path, outline: Outline, *, overwrite: bool = False) -> str:
+    """Write the polygons of a probability raster; return the result in a sentence."""
+    Outputs(out, overwrite=overwrite).check(prob)
+    with open_probability(prob) as raster:
+        tags = raster.src.tags()
+        threshold = outline.threshold
+        if threshold is None:
+            threshold = _threshold(tags.get("threshold"), prob)
+        where = locate(raster.src, prob.name)
+        shapes = vectorize(raster, threshold, edges=outline.edges, core=outline.core)
+        placed = place(
+            shapes,
+            where.transform,
+            where.crs,
+            min_area_m2=outline.min_area_m2,
+            simplify_px=outline.simplify_px,
+            model=f"{tags.get('model', '')} {tags.get('model_sha256', '')[:12]}".strip(),
+            source=tags.get("scene", prob.name),
+            acquired=acquired(raster.src),
+        )
+    if outline.simplify_px:
+        log.info("simplifying changed the total area by %+.2f %%", 100 * placed.area_drift)
+    facts = {key: tags[key] for key in _KEPT if key in tags}
+    facts |= {"software": f"smokegeo {__version__}", "threshold": f"{threshold:g}"}
+    files = write_polygons(placed.frame, out, provenance=facts, style_threshold=threshold)
+    count = len(placed.frame)
+    return (
+        f"{prob.name}: {count} smoke polygon{'' if count == 1 else 's'}. "
+        f"Wrote {', '.join(map(str, files))}."
+    )
+
+
+def _threshold(text: str | None, prob: Path) -> float:
+    try:
+        return float(text or "")
+    except ValueError:
+        raise UsageError(f"{prob} does not say which threshold to use. Give --threshold.") from None

@@ -1,0 +1,165 @@
+"""Several scenes in one run, and the Python way in: `smokegeo.predict`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smokegeo.errors import SmokegeoError, UsageError, deepest_cause
+from smokegeo.files import check_output
+from smokegeo.outputs import Outputs
+from smokegeo.pipeline import Prediction, Request, predict_scene
+from smokegeo.settings import request_from
+
+if TYPE_CHECKING:
+    import geopandas
+    import xarray as xr
+
+    SceneSource = str | Path | xr.DataArray
+
+log = logging.getLogger(__name__)
+Job = tuple[str, Outputs]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What became of all scenes."""
+
+    done: tuple[Prediction, ...]
+    failed: tuple[tuple[str, SmokegeoError], ...]
+
+    @property
+    def exit_code(self) -> int:
+        """That of the first scene that failed, 0 if none did."""
+        return self.failed[0][1].exit_code if self.failed else 0
+
+
+def predict(
+    scenes: SceneSource | Iterable[SceneSource],
+    out: str | Path | None = None,
+    model: str | Path | None = None,
+    *,
+    prob: str | Path | None = None,
+    web_map: str | Path | None = None,
+    overwrite: bool = False,
+    **settings: Any,
+) -> geopandas.GeoDataFrame:
+    """Find smoke in one scene or several; return the polygons, and write them if asked to.
+
+    Args:
+        scenes: A path, an `xarray.DataArray` (band, y, x) with rioxarray georeference, or several.
+        out: Polygons to write, one scene only: .gpkg, .geojson, .fgb or .parquet.
+        model: Name of a bundled model or path of a model file; by default the one that fits.
+        prob: Probability raster to write, .tif; one scene only.
+        web_map: HTML map to write; one scene only.
+        overwrite: Replace files that exist.
+        settings: The options of `smokegeo predict`, with underscores: bands, threshold, tile ...
+
+    The polygons are in the scene's coordinate system; those of several scenes in WGS84.
+    """
+    single = isinstance(scenes, str | Path) or hasattr(scenes, "dims")
+    every: list[Any] = [scenes] if single else list(scenes)  # type: ignore[arg-type]
+    if not every:
+        raise UsageError("no scene was given.")
+    if len(every) > 1 and (out or prob or web_map):
+        raise UsageError("outputs can be named for one scene only; loop over the scenes.")
+    outputs = Outputs(_path(out), _path(prob), _path(web_map), overwrite)
+    request = request_from({"model": model, **settings})
+    frames = [predict_scene(scene, outputs, request).frame for scene in every]
+    if single:
+        return frames[0]
+    return _joined(frames)
+
+
+def predict_all(
+    jobs: Sequence[Job], request: Request, *, dask: str | None, say: Callable[[str], None]
+) -> Summary:
+    """Work on scene after scene; with several, one that fails does not stop the rest."""
+    if dask is not None:
+        from smokegeo.cluster import predict_on_cluster
+
+        run = predict_on_cluster(jobs, request, dask)
+    else:
+        run = ((job, _try(job, request, alone=len(jobs) == 1)) for job in jobs)
+    done, failed = [], []
+    for (scene, _), result in run:
+        if isinstance(result, SmokegeoError):
+            if len(jobs) == 1:
+                raise result
+            failed.append((scene, result))
+            log.error("Error: %s", result)
+        else:
+            done.append(result)
+            say(_line(result))
+    if len(jobs) > 1:
+        say(f"{len(done)} of {len(jobs)} scenes done.")
+        for scene, error in failed:
+            say(f"  failed: {scene}: {error}")
+    return Summary(tuple(done), tuple(failed))
+
+
+def outputs_for(scenes: Sequence[str], folder: Path, suffix: str, *, overwrite: bool) -> list[Job]:
+    """Return one output per scene, named after it; refuse names that meet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be made ({error.strerror}).") from error
+    jobs: list[Job] = []
+    taken: dict[Path, str] = {}
+    for scene in scenes:
+        name = Path(os.path.abspath(scene)).name
+        known = (".tif", ".tiff", ".jp2", ".dat", ".img", ".safe", ".png", ".jpg", ".jpeg", ".hdr")
+        stem = Path(name).stem if Path(name).suffix.lower() in known else name
+        target = folder / f"{stem}{suffix}"
+        if target in taken:
+            raise UsageError(f"{scene} and {taken[target]} would both be written to {target}.")
+        taken[target] = scene
+        check_output(target, overwrite=overwrite)
+        jobs.append((scene, Outputs(target, overwrite=overwrite)))
+    return jobs
+
+
+def _try(job: Job, request: Request, *, alone: bool) -> Prediction | SmokegeoError:
+    scene, outputs = job
+    try:
+        return predict_scene(scene, outputs, request)
+    except Exception as error:
+        if alone:
+            raise
+        return as_failure(scene, error)
+
+
+def as_failure(scene: str, error: Exception) -> SmokegeoError:
+    """Return an error of ours for whatever stopped a scene, so that the next can go on."""
+    if isinstance(error, SmokegeoError):
+        return error
+    log.debug("traceback of the error below", exc_info=error)
+    return SmokegeoError(
+        f"{scene}: internal error, {type(error).__name__}: {deepest_cause(error)} (please report)."
+    )
+
+
+def _line(result: Prediction) -> str:
+    files = ", ".join(str(path) for path in result.files)
+    return f"{result.words()} Wrote {files}." if files else result.words()
+
+
+def _joined(frames: list[geopandas.GeoDataFrame]) -> geopandas.GeoDataFrame:
+    """Return the polygons of several scenes in WGS84, or in pixels if that is what they are in."""
+    import geopandas
+    import pandas as pd  # type: ignore[import-untyped]
+
+    crs = None if frames[0].crs is None else "OGC:CRS84"
+    if crs is not None:
+        frames = [frame.to_crs(crs) for frame in frames]
+    joined = pd.concat(frames, ignore_index=True)
+    joined["id"] = range(1, len(joined) + 1)
+    return geopandas.GeoDataFrame(joined, crs=crs)
+
+
+def _path(value: str | Path | None) -> Path | None:
+    return None if value is None else Path(value)

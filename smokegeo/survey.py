@@ -1,0 +1,126 @@
+"""A look at a scene before the work: samples from all over it, the same ones every time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smokegeo.scene.layers import Box
+from smokegeo.scene.scene import SENTINELS, Scene
+
+log = logging.getLogger(__name__)
+
+#: Samples along each axis, and their side; small scenes are read whole.
+_SAMPLES = 8
+_SIDE_PX = 128
+#: Share of pixels that are 0 in every band from which on zeros are taken for missing data.
+_BLANK_SHARE = 0.005
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the samples hold, one number per band looked at; without a valid pixel all are NaN."""
+
+    valid_share: float
+    zero_share: float
+    sentinel_share: float
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def empty(self) -> bool:
+        """True if no sample holds a valid pixel."""
+        return self.valid_share == 0
+
+
+def survey(scene: Scene, bands: Sequence[int]) -> Survey:
+    """Sample a scene: shares of unusable pixels, and percentiles 0.5 and 99.5 of each band."""
+    total = usable = zeros = sentinels = 0
+    kept: list[NDArray[np.float32]] = []
+    with replace(scene, sentinels=(), zero_is_blank=False).open() as reader:
+        for box in sample_boxes(scene.width, scene.height):
+            values, valid = reader.read(box, bands)
+            flat = values[:, valid]
+            zero = (flat == 0).all(axis=0)
+            odd = np.isin(flat, np.array(SENTINELS, np.float32)).any(axis=0)
+            total += valid.size
+            zeros += int(zero.sum())
+            sentinels += int(odd.sum())
+            if scene.sentinels:
+                flat = flat[:, ~odd]
+            if scene.zero_is_blank:
+                flat = flat[:, (flat != 0).any(axis=0)]
+            usable += flat.shape[1]
+            kept.append(flat)
+    pixels = np.concatenate(kept, axis=1)
+    if pixels.shape[1] == 0:
+        nothing = (float("nan"),) * len(bands)
+        return Survey(0.0, zeros / total, sentinels / total, *(nothing,) * 4)
+    # Band by band: copies of hundreds of them would not fit into memory.
+    low, high = np.array([np.percentile(band, (0.5, 99.5)) for band in pixels]).T
+    return Survey(
+        usable / total,
+        zeros / total,
+        sentinels / total,
+        _numbers(low),
+        _numbers(high),
+        tuple(float(band.mean(dtype=np.float64)) for band in pixels),
+        tuple(float(band.std(dtype=np.float64)) for band in pixels),
+    )
+
+
+def look_for_blanks(scene: Scene, found: Survey, bands: Sequence[int]) -> tuple[Scene, Survey]:
+    """Leave out pixels that hold nothing though the file does not say so, and say it.
+
+    Bands that are all 0, or hold -9999 and the like, would be taken for a very dark place and
+    spoil the network's view of everything around.
+    """
+    if not scene.sentinels:  # the user has said what is missing data
+        return scene, found
+    if found.sentinel_share > 0:
+        log.warning(
+            "%s: %s of the pixels hold -9999 or a like number, and no nodata is declared; they are "
+            "left out. Say --nodata VALUE or --nodata none to decide yourself",
+            scene.name,
+            _percent(found.sentinel_share),
+        )
+    if found.zero_share >= _BLANK_SHARE:
+        log.warning(
+            "%s: %s of the pixels are 0 in every band, and no nodata is declared; they are left "
+            "out. Say --nodata 0 if they are missing, --nodata none if they are real",
+            scene.name,
+            _percent(found.zero_share),
+        )
+        scene = replace(scene, zero_is_blank=True)
+        return scene, survey(scene, bands)
+    return scene, found
+
+
+def sample_boxes(width: int, height: int) -> list[Box]:
+    """Return boxes spread evenly over the scene; the whole of a small one."""
+    if width * height <= (_SAMPLES * _SIDE_PX) ** 2:
+        return [Box(0, 0, width, height)]
+    rows, columns = _places(height), _places(width)
+    return [Box(x, y, w, h) for y, h in rows for x, w in columns]
+
+
+def _places(length: int) -> list[tuple[int, int]]:
+    side = min(_SIDE_PX, length)
+    count = min(_SAMPLES, length // side)
+    if count == 1:
+        return [((length - side) // 2, side)]
+    return [(i * (length - side) // (count - 1), side) for i in range(count)]
+
+
+def _numbers(values: NDArray[np.floating]) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def _percent(share: float) -> str:
+    return "below 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"

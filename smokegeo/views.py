@@ -1,0 +1,89 @@
+"""What a network sees of a band: its values as measured, and relative to the rest of the scene.
+
+A model trained on reflectances is lost on a picture that somebody stretched, and one that only
+knows each scene's own mean and spread cannot see smoke that covers all of it. A model may ask for
+both: two channels for each band. Where measured values cannot be trusted, those channels are
+absent, like a band that the sensor lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MEASURED, RELATIVE = "measured", "relative"
+VIEWS = (MEASURED, RELATIVE)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the bands of one scene become channels: channel = gain * value + shift, or absent.
+
+    Arrays are (bands, views), in the model's order of bands; a channel is absent where `present`
+    is False, and its gain does not matter.
+    """
+
+    gain: NDArray[np.float32]
+    shift: NDArray[np.float32]
+    present: NDArray[np.bool_]
+
+    @property
+    def available(self) -> tuple[bool, ...]:
+        """For each channel, in order, whether the network may look at it."""
+        return tuple(bool(value) for value in self.present.ravel())
+
+    def channels(
+        self, values: NDArray[np.float32], valid: NDArray[np.bool_], places: Sequence[int]
+    ) -> NDArray[np.float32]:
+        """Return (channels, h, w) from the values (n, h, w) of the bands at `places`.
+
+        Pixels that are not valid become 0, as if they were average.
+        """
+        bands, views = self.gain.shape
+        out = np.zeros((bands, views, *valid.shape), np.float32)
+        for position, place in enumerate(places):
+            for view in range(views):
+                if self.present[place, view]:
+                    channel = out[place, view]
+                    with np.errstate(invalid="ignore", over="ignore"):
+                        np.multiply(values[position], self.gain[place, view], out=channel)
+                        channel += self.shift[place, view]
+                    channel[~valid] = 0.0
+        return out.reshape(bands * views, *valid.shape)
+
+
+def make_recipe(
+    views: Sequence[str],
+    has: Sequence[bool],
+    measured: tuple[NDArray[np.float32], NDArray[np.float32]],
+    scene_mean: NDArray[np.floating],
+    scene_std: NDArray[np.floating],
+    *,
+    trusted: bool = True,
+) -> Recipe:
+    """Return the recipe for a scene.
+
+    Args:
+        views: The views the model was trained with.
+        has: For each band of the model, whether the scene has it.
+        measured: Gain and shift of each band that normalise measured values as in training.
+        scene_mean: Mean of each band over the scene's valid pixels, NaN for absent bands.
+        scene_std: Their spread.
+        trusted: False if the scene's numbers are a picture's rather than measurements.
+    """
+    count = len(has)
+    gain, shift = np.zeros((2, count, len(views)), np.float32)
+    present = np.zeros((count, len(views)), bool)
+    for number, view in enumerate(views):
+        present[:, number] = has
+        if view == MEASURED:
+            gain[:, number], shift[:, number] = measured
+            present[:, number] &= trusted
+        else:
+            std = np.where(scene_std > 0, scene_std, 1.0)  # a flat band stays 0
+            gain[:, number] = np.nan_to_num(1 / std)
+            shift[:, number] = np.nan_to_num(-scene_mean / std)
+    return Recipe(gain, shift, present)
