@@ -1,7 +1,7 @@
 """Show smokegeo at work on sample data; run by `make demo`.
 
-Looks at the bundled sample scene, then simulates a few hyperspectral frames, checks them and
-draws them. Everything lands in `demo/`.
+Finds the smoke in the bundled sample scene and writes it as GeoPackage, GeoJSON and a map for the
+browser, then simulates a few hyperspectral frames and draws them. Everything lands in `demo/`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,27 @@ SAMPLE = ROOT / "datasets" / "satellite" / "sample"
 def main() -> None:
     """Run the demo and say where the results lie."""
     DEMO.mkdir(exist_ok=True)
-    draw_sample_scene(DEMO / "sample_scene.png")
+    scene = SAMPLE / "scene.tif"
+    smokegeo("info", scene)
+    smokegeo(
+        *("predict", scene, "--out", DEMO / "smoke.gpkg", "--prob", DEMO / "prob.tif"),
+        *("--map", DEMO / "smoke.html", "--overwrite"),
+    )
+    smokegeo("vectorize", DEMO / "prob.tif", "--out", DEMO / "smoke.geojson", "--overwrite")
+    draw_sample_scene(DEMO / "smoke.png", DEMO / "smoke.geojson")
     frames = DEMO / "hss"
     smokegeo("simulate", "hss", "--out", frames, "--count", 9, "--seed", 1, "--overwrite")
-    smokegeo("check", frames)
     draw_frames(frames, DEMO / "hss.png")
     print("\nResults:")
-    print(f"  {DEMO / 'sample_scene.png'}   the bundled simulated satellite scene with its smoke")
-    print(f"  {DEMO / 'hss.png'}            nine simulated hyperspectral frames with their masks")
-    print(f"  {frames}                a dataset of them, ready for TorchGeo (images open in QGIS)")
+    for name, what in (
+        ("smoke.html", "the smoke found in the sample scene, as a map: open it in a browser"),
+        ("smoke.gpkg", "the same polygons, with a style: open them in QGIS"),
+        ("smoke.geojson", "the same for everything else"),
+        ("prob.tif", "the probability of smoke in every pixel"),
+        ("smoke.png", "what was found (orange) and what is there (white)"),
+        ("hss.png", "nine simulated hyperspectral frames with their masks"),
+    ):
+        print(f"  {DEMO / name}   {what}")
 
 
 def smokegeo(*args: object) -> None:
@@ -38,21 +50,22 @@ def smokegeo(*args: object) -> None:
     subprocess.run([sys.executable, "-m", "smokegeo", *words], check=True)
 
 
-def draw_sample_scene(path: Path) -> None:
-    """Draw the sample scene's true colours with the outline of its simulated smoke."""
+def draw_sample_scene(path: Path, found: Path) -> None:
+    """Draw the sample scene's true colours, what was found in it and what is there."""
+    import geopandas
     import matplotlib.pyplot as plt
 
-    from smokegeo.cubes import cube_bands, read_cube
     from smokegeo.composite import composite
-    from smokegeo.labels import read_labels
+    from smokegeo.cubes import cube_bands, read_cube
 
     cube = read_cube(SAMPLE / "scene.tif")
-    bands = cube_bands(cube)
-    listed = ", ".join(f"{band.name} {band.wavelength_nm:g} nm" for band in bands)
-    print(f"sample scene: {cube.sizes['x']} x {cube.sizes['y']} pixels, {cube.rio.crs}; {listed}")
+    left, bottom, right, top = cube.rio.bounds()
     figure, axis = plt.subplots(figsize=(7, 7))
-    axis.imshow(composite(cube.values, bands))
-    axis.contour(read_labels(SAMPLE / "mask.tif").values == 1, [0.5], colors="orange", linewidths=1)
+    axis.imshow(composite(cube.values, cube_bands(cube)), extent=(left, right, bottom, top))
+    for file, colour in ((SAMPLE / "truth.geojson", "white"), (found, "orange")):
+        polygons = geopandas.read_file(file).to_crs(cube.rio.crs)
+        if len(polygons):
+            polygons.boundary.plot(ax=axis, color=colour, linewidth=1)
     axis.set_axis_off()
     figure.savefig(path, dpi=100, bbox_inches="tight")
     plt.close(figure)

@@ -45,8 +45,9 @@ def first_smoke_value(threshold: float) -> int:
     """Return the smallest stored value that counts as smoke at this threshold."""
     if not 0 < threshold <= 1:
         raise UsageError(f"threshold {threshold:g} is not above 0 and up to 1.")
-    # The nearest step if the threshold is one in all but its last bits, else the next one up.
-    return max(1, math.ceil(threshold * STEPS - 1e-6))
+    # The nearest step if the threshold is one in all but the last bits of a float32, else the
+    # next one up.
+    return max(1, math.ceil(float(threshold) * STEPS - 1e-4))
 
 
 class Rows(Protocol):

@@ -1,5 +1,7 @@
 """Tiles cover a scene exactly once, by weight."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -53,7 +55,7 @@ def test_no_weight_is_zero_and_the_border_is_decided_by_one_tile(layout):
 def test_neighbours_overlap_at_least_as_asked_and_none_is_superfluous(layout):
     length, tile, overlap = layout
     found = spans(length, tile, overlap)
-    for left, right in zip(found, found[1:], strict=False):
+    for left, right in pairwise(found):
         assert left.stop - right.start >= overlap
     if len(found) > 1:  # one tile fewer could not cover the scene
         assert (len(found) - 1) * (tile - overlap) + overlap < length

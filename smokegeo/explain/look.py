@@ -15,8 +15,8 @@ from scipy.ndimage import binary_dilation, binary_erosion
 from torch import Tensor
 
 from smokegeo.bands import Band, BandSet
-from smokegeo.datasets.layout import IGNORE
 from smokegeo.composite import composite
+from smokegeo.datasets.layout import IGNORE
 from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.datasets.transforms import Normalise
 from smokegeo.errors import ModelError

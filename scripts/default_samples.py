@@ -1,0 +1,223 @@
+"""Training samples for the satellite model, made on the fly: sample number n is always the same.
+
+Half of them stand on real imagery, half on procedural land; a quarter hold no smoke at all. Smoke
+comes as plumes, thick cores, veils and palls over everything. Bands are left out and numbers
+stretched as users' files have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from default_backgrounds import THICK, THIN, UNKNOWN, Background
+from numpy.typing import NDArray
+
+from smokegeo.sensors import sensor
+from smokegeo.simulate.fields import Field, enlarge, fractal, smoothstep
+from smokegeo.simulate.frame import cloud_opacity, expose, smoke_layer
+from smokegeo.simulate.optics import Layer, draw_smoke
+from smokegeo.simulate.scenarios import Casting
+from smokegeo.simulate.sensor import REFLECTANCE_SCALE
+from smokegeo.simulate.stage import Stage, build_stage
+from smokegeo.simulate.views import ImageryView
+
+BANDS = sensor("satellite").bands
+#: Smoke that takes away more of the light than this is labelled, less than that is not; between
+#: the two nobody could say.
+LABELLED, UNLABELLED = 0.12, 0.04
+#: A change of reflectance below this is not seen.
+_VISIBLE = 0.012
+IGNORED = 255
+
+_SCENES = ("high_exposure", "complex_background", "cloud_interference")
+#: Which bands a user's file has, and how often: all, colour, colour and NIR, two composites.
+_SUBSETS = (
+    ((0, 1, 2, 3, 4, 5), 0.36),
+    ((0, 1, 2), 0.26),
+    ((0, 1, 2, 3), 0.14),
+    ((2, 4, 5), 0.07),
+    ((2, 3, 5), 0.05),
+)
+#: Light that air alone adds at the top of the atmosphere, at most.
+_RAYLEIGH = np.array([0.085, 0.045, 0.02, 0.007, 0.0, 0.0], np.float32)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An image (6, h, w), which bands it has, whether its numbers are reflectances, and labels."""
+
+    values: NDArray[np.float32]
+    has: NDArray[np.bool_]
+    trusted: bool
+    valid: NDArray[np.bool_]
+    target: NDArray[np.uint8]
+    tag: str
+
+
+def satellite_sample(
+    number: int,
+    seed: int,
+    backgrounds: Sequence[Background],
+    size: int = 192,
+    *,
+    real_share: float = 0.6,
+) -> Sample:
+    """Return sample `number` of a stream."""
+    rng = np.random.default_rng([seed, number])
+    shape = (size, size)
+    real = bool(backgrounds) and rng.random() < real_share
+    has, labels, valid = np.ones(6, bool), np.full(shape, UNKNOWN, np.uint8), np.ones(shape, bool)
+    view, picture = None, False
+    if real:
+        weights = np.array([b.source.weight for b in backgrounds])
+        counts = {b.source: 0 for b in backgrounds}
+        for b in backgrounds:
+            counts[b.source] += 1
+        weights = weights / np.array([counts[b.source] for b in backgrounds])
+        chosen = backgrounds[int(rng.choice(len(backgrounds), p=weights / weights.sum()))]
+        light, labels, valid = crop(chosen, size, rng)
+        has, picture = chosen.has.copy(), chosen.source.stretched
+        view = ImageryView(dict(zip(BANDS.names, light, strict=True)), chosen.name)
+    scene = str(rng.choice(_SCENES, p=[0.2, 0.4, 0.4]))
+    stage = build_stage("satellite", shape, BANDS, scene, rng, view)
+    if real:
+        stage = _quiet(stage, rng)
+    style, layer = draw_smoke_layer(stage, number, rng)
+    exposed = expose(stage, layer, BANDS, rng)
+    values = exposed.values.astype(np.float32) / REFLECTANCE_SCALE
+    target = label(exposed.opacity, exposed.change)
+    clouded = (labels == THICK) | (labels == THIN) | (cloud_opacity(stage) > 0.3)
+    target[clouded & (exposed.opacity > UNLABELLED) & (target != 1)] = IGNORED
+    target[((labels == THICK) | (labels == THIN)) & (exposed.opacity > UNLABELLED)] = IGNORED
+    if rng.random() < 0.6:
+        path = _RAYLEIGH * np.float32(rng.uniform(0, 1))
+        values = values * (1 - path[:, None, None]) + path[:, None, None]
+    values *= np.exp(rng.normal(0, 0.03, (6, 1, 1))).astype(np.float32)
+    has &= choose_bands(has, rng)
+    everywhere = (target == 1).mean() > 0.8
+    trusted = not picture and (everywhere or rng.random() < 0.55)
+    if not trusted:
+        values = stretched(values, valid, has, rng)
+    target[~valid] = IGNORED
+    return Sample(values, has, trusted, valid, target, f"{'real' if real else 'made'} {style}")
+
+
+def label(opacity: Field, change: Field) -> NDArray[np.uint8]:
+    """Return 1 for smoke, 0 for none, ignored where it is too thin to be sure."""
+    target = np.zeros(opacity.shape, np.uint8)
+    target[opacity > UNLABELLED] = IGNORED
+    target[(opacity > LABELLED) & (np.abs(change) > _VISIBLE)] = 1
+    return target
+
+
+def draw_smoke_layer(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, Layer]:
+    """Return a style and its smoke."""
+    style = str(
+        rng.choice(["none", "plume", "core", "veil", "pall"], p=[0.27, 0.4, 0.13, 0.1, 0.1])
+    )
+    nothing = np.zeros(stage.shape, np.float32)
+    if style == "none":
+        return style, Layer(nothing, np.ones((1, 1), np.float32), stage.smoke)
+    if style in ("veil", "pall"):
+        return style, _pall(stage, rng, thin=style == "veil")
+    kind = str(
+        rng.choice(["early_stage", "high_transparency", "complex_shape"], p=[0.25, 0.3, 0.45])
+    )
+    layer = smoke_layer(stage, Casting(number, int(rng.integers(0, 12)), "", kind), rng)
+    if style == "core":
+        layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(2, 5)))
+    return style, layer
+
+
+def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:
+    """Return aged smoke over much or all of the view, with a soft edge or none."""
+    shape = stage.shape
+    texture = fractal(shape, rng, slope=float(rng.uniform(2.2, 3.2)))
+    base = float(rng.uniform(0.2, 0.7) if thin else rng.uniform(0.5, 2.2))
+    tau = base * np.exp(np.float32(rng.uniform(0.1, 0.45)) * texture)
+    if rng.random() < 0.65:
+        angle = float(rng.uniform(0, 2 * np.pi))
+        y, x = np.mgrid[-1 : 1 : shape[0] * 1j, -1 : 1 : shape[1] * 1j].astype(np.float32)
+        along = (
+            np.cos(angle) * x
+            + np.sin(angle) * y
+            + np.float32(0.25) * fractal(shape, rng, slope=3.0)
+        )
+        start = float(rng.uniform(-0.9, 0.7))
+        tau = tau * smoothstep(
+            start, start + float(rng.uniform(0.15, 1.0)), along.astype(np.float32)
+        )
+    return Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), draw_smoke(rng))
+
+
+def _quiet(stage: Stage, rng: np.random.Generator) -> Stage:
+    """Leave most of the made-up air out over real imagery, which has its own."""
+    stage = replace(stage, light=float(rng.uniform(0.75, 1.1)))
+    if rng.random() < 0.7:
+        stage = replace(stage, behind=(), before=(), clouds=(), sunlit=None)
+    return stage
+
+
+def crop(
+    background: Background, size: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return a random part as reflectance without gaps, labels and validity, turned and zoomed."""
+    _, height, width = background.reflectance.shape
+    for _ in range(10):
+        side = int(size / np.exp(rng.uniform(np.log(0.6), np.log(1.8))))
+        side = min(side, height, width)
+        top, left = (int(rng.integers(0, n - side + 1)) for n in (height, width))
+        part = np.s_[top : top + side, left : left + side]
+        light = background.reflectance[(slice(None), *part)].astype(np.float32)
+        light = light[background.has]
+        if np.isfinite(light).all(axis=0).mean() > 0.8:
+            break
+    every = background.reflectance[(slice(None), *part)].astype(np.float32)
+    usable = np.isfinite(every[background.has]).all(axis=0)
+    means = [np.nanmean(b) if np.isfinite(b).any() else 0.2 for b in every]
+    every = np.where(np.isfinite(every), every, np.array(means, np.float32)[:, None, None])
+    turns, mirrored = int(rng.integers(4)), bool(rng.integers(2))
+
+    def turned(field: NDArray) -> NDArray:
+        field = np.rot90(field, turns, (-2, -1))
+        return np.ascontiguousarray(field[..., ::-1] if mirrored else field)
+
+    rows = np.minimum((np.arange(size) + 0.5) * side / size, side - 1).astype(int)
+    near = np.ix_(rows, rows)
+    bands = np.stack([enlarge(band, (size, size)) for band in turned(every)])
+    return bands, turned(background.labels[part])[near], turned(usable)[near]
+
+
+def choose_bands(has: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Return which bands the user's file has; never fewer than two of those there are."""
+    keep = np.zeros(6, bool)
+    draw = rng.random()
+    for subset, share in _SUBSETS:
+        draw -= share
+        if draw < 0:
+            keep[list(subset)] = True
+            break
+    else:
+        keep = rng.random(6) < 0.6
+    return keep if (keep & has).sum() >= 2 else np.ones(6, bool)
+
+
+def stretched(
+    values: NDArray[np.float32],
+    valid: NDArray[np.bool_],
+    has: NDArray[np.bool_],
+    rng: np.random.Generator,
+) -> NDArray[np.float32]:
+    """Return the image as a picture of 8 bits, each band or all together stretched."""
+    low_q, high_q = float(rng.uniform(0, 3)), float(rng.uniform(96.5, 100))
+    pixels = values[:, valid][:, ::7]
+    if rng.random() < 0.5:
+        low, high = np.percentile(pixels, (low_q, high_q), axis=1)
+    else:
+        low, high = np.percentile(pixels[has], (low_q, high_q))[:, None] * np.ones(6)
+    scaled = (values - low[:, None, None]) / np.maximum(high - low, 1e-3)[:, None, None]
+    gamma = float(rng.uniform(0.55, 1.15))
+    picture = np.rint(255 * np.clip(scaled, 0, 1) ** gamma) / 255
+    return np.asarray(picture, np.float32)

@@ -1,0 +1,253 @@
+"""Train a default model from nothing but the package and a folder of backgrounds.
+
+    python scripts/train_default.py satellite --backgrounds FOLDER [--steps N] [--seed N]
+
+Samples are simulated in other processes while the network trains; sample n is the same in every
+run, and step n always trains on the same samples. Interrupt it at any time: the same command goes
+on from the last checkpoint, in work/default/. The result, work/default/NAME/model.safetensors, is
+put into the package with --install.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from default_backgrounds import Background, read_backgrounds
+from default_samples import BANDS, Sample, satellite_sample
+from torch import Tensor
+
+from smokegeo.models.config import ABLATION
+from smokegeo.models.mop import MoP
+from smokegeo.views import VIEWS, make_recipe
+
+#: Means and spreads of reflectance that measured values are normalised with.
+MEAN = np.array([0.13, 0.13, 0.14, 0.24, 0.22, 0.16], np.float32)
+STD = np.array([0.12, 0.12, 0.13, 0.15, 0.15, 0.13], np.float32)
+#: New samples per step, and how many of the latest ones a step draws from.
+NEW_PER_STEP, BUFFER = 3, 1500
+SIZE_PX = 192
+
+_backgrounds: list[Background] = []
+
+
+def main() -> None:
+    """Train, or go on training."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("name", choices=["satellite"])
+    parser.add_argument("--backgrounds", type=Path, required=True)
+    parser.add_argument("--work", type=Path, default=Path("work/default"))
+    parser.add_argument("--row", choices=sorted(ABLATION), default="e", help="row of the ablation")
+    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--until", type=int, help="stop after this step and go on another time")
+    parser.add_argument("--batch", type=int, default=6)
+    parser.add_argument("--lr", type=float, default=4e-4)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=1)
+    args = parser.parse_args()
+    logging.getLogger("smokegeo").setLevel(logging.ERROR)
+    torch.set_num_threads(args.threads)
+    folder = args.work / f"{args.name}-{args.row}-{args.seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    train(args, folder)
+
+
+def build(row: str = "e") -> MoP:
+    """Return the untrained network: six bands, each seen in two ways."""
+    return MoP(
+        bands=len(BANDS) * len(VIEWS),
+        band_groups=None if row == "bl" else len(BANDS),
+        dim=240,
+        width_rule="equal",
+        momentum=0.99,
+        **ABLATION[row],
+    )
+
+
+def train(args: argparse.Namespace, folder: Path) -> None:
+    """Train from the last checkpoint on."""
+    torch.manual_seed(args.seed)
+    network = build(args.row)
+    average = build(args.row).eval()
+    average.load_state_dict(network.state_dict())
+    decayed = [p for p in network.parameters() if p.ndim > 1]
+    others = [p for p in network.parameters() if p.ndim <= 1]
+    groups = [{"params": decayed, "weight_decay": 0.02}, {"params": others, "weight_decay": 0.0}]
+    optimiser = torch.optim.AdamW(groups, lr=args.lr)
+    step = resume(folder, network, average, optimiser)
+    last = min(args.steps, args.until or args.steps)
+    samples = stream(args, first_sample(step, args.batch))
+    buffer: list[tuple[Tensor, Tensor, Tensor]] = []
+    numbers = first_sample(step, args.batch)
+    started, losses = time.monotonic(), []
+    network.train()
+    while step < last:
+        while numbers < needed(step, args.batch):
+            buffer.append(as_tensors(next(samples), numbers, args.seed))
+            numbers += 1
+            if len(buffer) > BUFFER:
+                buffer.pop(0)
+        for group in optimiser.param_groups:
+            group["lr"] = args.lr * schedule(step, args.steps)
+        loss = one_step(network, optimiser, draw(buffer, numbers, step, args), step, args.seed)
+        follow(average, network, min(0.998, (1 + step) / (20 + step)))
+        losses.append(loss)
+        step += 1
+        if step % 50 == 0 or step == last:
+            rate = (time.monotonic() - started) / 50
+            line = {"step": step, "loss": round(float(np.mean(losses)), 4), "s": round(rate, 2)}
+            print(json.dumps(line), flush=True)
+            with (folder / "log.jsonl").open("a") as handle:
+                handle.write(json.dumps(line) + "\n")
+            started, losses = time.monotonic(), []
+        if step % 250 == 0 or step == last:
+            save(folder, step, network, average, optimiser)
+
+
+def needed(step: int, batch: int) -> int:
+    """Return how many samples must exist before a step: a first stock, then some more each step."""
+    return 8 * batch + NEW_PER_STEP * step
+
+
+def first_sample(step: int, batch: int) -> int:
+    """Return the number of the oldest sample a step may use; the buffer is filled from there."""
+    return max(0, needed(step, batch) - BUFFER)
+
+
+def draw(
+    buffer: list[tuple[Tensor, Tensor, Tensor]], numbers: int, step: int, args: argparse.Namespace
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the batch of a step: its new samples, and others from the buffer."""
+    rng = np.random.default_rng([args.seed, 1, step])
+    new = list(range(max(0, len(buffer) - NEW_PER_STEP), len(buffer)))
+    old = rng.integers(0, len(buffer), args.batch - len(new)).tolist()
+    picked = [buffer[i] for i in [*new, *old]]
+    images, available, targets = [], [], []
+    for image, there, target in picked:
+        turns, mirrored = int(rng.integers(4)), bool(rng.integers(2))
+        image = torch.rot90(image.float(), turns, (1, 2))
+        target = torch.rot90(target, turns, (0, 1))
+        images.append(image.flip(2) if mirrored else image)
+        targets.append(target.flip(1) if mirrored else target)
+        available.append(there)
+    return torch.stack(images), torch.stack(available), torch.stack(targets)
+
+
+def one_step(
+    network: MoP,
+    optimiser: torch.optim.Optimizer,
+    batch: tuple[Tensor, Tensor, Tensor],
+    step: int,
+    seed: int,
+) -> float:
+    """Train on one batch and return the loss."""
+    torch.manual_seed(seed * 1_000_003 + step)  # dropout, the same after a resume
+    images, available, targets = batch
+    done = network.run(images, available)
+    loss = F.cross_entropy(done.logits, targets.long(), ignore_index=255)
+    probability = done.logits.softmax(1)[:, 1]
+    known = targets != 255
+    smoke = (targets == 1).float()
+    overlap = (probability * smoke * known).sum()
+    dice = 1 - (2 * overlap + 1) / ((probability * known).sum() + smoke.sum() + 1)
+    total = loss + 0.3 * dice + 0.01 * network.loss(done, targets.long())
+    optimiser.zero_grad()
+    total.backward()
+    torch.nn.utils.clip_grad_norm_(network.parameters(), 2.0)
+    optimiser.step()
+    return float(total)
+
+
+def schedule(step: int, steps: int) -> float:
+    """Return the share of the learning rate: a warm-up, then a half cosine."""
+    warm = min(1.0, (step + 1) / 200)
+    return warm * (0.02 + 0.98 * 0.5 * (1 + float(np.cos(np.pi * step / steps))))
+
+
+@torch.no_grad()
+def follow(average: MoP, network: MoP, decay: float) -> None:
+    """Move the averaged weights towards those in training."""
+    theirs = network.state_dict()
+    for name, value in average.state_dict().items():
+        if value.is_floating_point():
+            value.lerp_(theirs[name], 1 - decay)
+        else:
+            value.copy_(theirs[name])
+
+
+def as_tensors(sample: Sample, number: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return channels, which of them are there, and labels; as `predict` makes them of a scene."""
+    rng = np.random.default_rng([seed, 2, number])
+    pixels = sample.values[:, sample.valid]
+    mean, std = pixels.mean(axis=1), pixels.std(axis=1)
+    # A scene is larger than a sample: its mean and spread differ from those of a part.
+    mean = mean + rng.normal(0, 0.25) * std
+    std = std * np.float32(np.exp(rng.normal(0, 0.2)))
+    recipe = make_recipe(
+        VIEWS, sample.has.tolist(), (1 / STD, -MEAN / STD), mean, std, trusted=sample.trusted
+    )
+    places = np.flatnonzero(sample.has).tolist()
+    channels = recipe.channels(sample.values[places], sample.valid, places)
+    return (
+        torch.from_numpy(np.clip(channels, -8, 8)).half(),
+        torch.tensor(recipe.available),
+        torch.from_numpy(sample.target),
+    )
+
+
+def stream(args: argparse.Namespace, first: int) -> Iterator[Sample]:
+    """Yield the samples from number `first` on, in order, made by other processes."""
+    with ProcessPoolExecutor(
+        args.workers, initializer=_start_worker, initargs=(args.backgrounds,)
+    ) as pool:
+        ahead = [pool.submit(_make, first + i, args.seed) for i in range(4 * args.workers + 4)]
+        number = first + len(ahead)
+        while True:
+            yield ahead.pop(0).result()
+            ahead.append(pool.submit(_make, number, args.seed))
+            number += 1
+
+
+def _start_worker(folder: Path) -> None:
+    logging.getLogger("smokegeo").setLevel(logging.ERROR)
+    torch.set_num_threads(1)
+    _backgrounds.extend(read_backgrounds(folder, judging=False))
+
+
+def _make(number: int, seed: int) -> Sample:
+    return satellite_sample(number, 1000 + seed, _backgrounds, SIZE_PX)
+
+
+def save(
+    folder: Path, step: int, network: MoP, average: MoP, optimiser: torch.optim.Optimizer
+) -> None:
+    """Write a checkpoint, whole or not at all."""
+    part = folder / "part.ckpt"
+    state = {"step": step, "network": network.state_dict(), "average": average.state_dict()}
+    torch.save({**state, "optimiser": optimiser.state_dict()}, part)
+    part.replace(folder / "last.ckpt")
+
+
+def resume(folder: Path, network: MoP, average: MoP, optimiser: torch.optim.Optimizer) -> int:
+    """Load the last checkpoint if there is one; return the step it was at."""
+    path = folder / "last.ckpt"
+    if not path.is_file():
+        return 0
+    state = torch.load(path, weights_only=True)
+    network.load_state_dict(state["network"])
+    average.load_state_dict(state["average"])
+    optimiser.load_state_dict(state["optimiser"])
+    return int(state["step"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""The model that sees most of a scene is chosen, and what it misses is said."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from toy_models import save_toy
+from toy_scenes import scene_of
+
+from smokegeo.bands import Band, BandSet
+from smokegeo.errors import InputError, ModelError
+from smokegeo.fitting import fit_model, rank_models
+from smokegeo.sensors import sensor
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return {name: save_toy(folder / f"{name}.safetensors", name) for name in ("mss", "satellite")}
+
+
+@pytest.fixture
+def bundled(models, monkeypatch):
+    for module in ("smokegeo.fitting", "smokegeo.modelfile"):
+        monkeypatch.setattr(f"{module}.bundled_models", lambda: models)
+    return models
+
+
+def scene(bands, **facts):
+    bands = sensor(bands).bands if isinstance(bands, str) else bands
+    return scene_of(np.zeros((len(bands), 4, 4), np.uint16), bands, **facts)
+
+
+@pytest.mark.parametrize(
+    ("bands", "chosen"),
+    [
+        ("sentinel2", "satellite"),
+        ("landsat8", "satellite"),
+        ("mss", "mss"),
+        ("satellite", "satellite"),
+        (BandSet((Band("red", 605, 90), Band("thermal", 10_500, 6000))), "mss"),
+        (BandSet((Band("a", 2200, 100),)), "satellite"),
+    ],
+)
+def test_the_bundled_model_that_sees_most_is_chosen(bundled, bands, chosen):
+    fit = fit_model(scene(bands))
+    assert fit.card.name == chosen
+    assert fit.path == bundled[chosen]
+
+
+def test_between_models_that_see_as_much_the_fuller_one_wins(bundled):
+    rgb = sensor("mss").bands.subset(["red", "green", "blue"])
+    first, second = rank_models(BandSet(rgb.bands))
+    assert len(first.used) == len(second.used) == 3
+    assert (first.card.name, second.card.name) == ("mss", "satellite")
+
+
+def test_a_named_model_is_used_even_if_another_fits_better(bundled, models):
+    assert fit_model(scene("sentinel2"), "mss").card.name == "mss"
+    assert fit_model(scene("sentinel2"), models["mss"]).path == models["mss"].resolve()
+
+
+def test_used_bands_and_their_places_belong_together(models):
+    bands = BandSet((Band("x", 2200, 100), Band("y", 400, 10), Band("z", 490, 60)))
+    fit = fit_model(scene(bands), models["satellite"])
+    assert fit.used == (2, 0)  # in the model's order: blue, then swir2
+    assert fit.places == (0, 5)
+    assert fit.matching.available == (True, False, False, False, False, True)
+
+
+def test_absent_bands_are_said(models, caplog):
+    with caplog.at_level(logging.INFO, logger="smokegeo"):
+        fit_model(scene(sensor("satellite").bands.subset(["red", "nir"])), models["satellite"])
+    (record,) = caplog.records
+    assert record.levelno == logging.INFO
+    assert record.getMessage() == "array lacks blue, green, swir1, swir2; the model goes without"
+
+
+def test_a_model_not_trained_to_go_without_bands_is_warned_of(tmp_path, caplog):
+    path = save_toy(tmp_path / "strict.safetensors", training={"config": {"band_dropout": 0}})
+    with caplog.at_level(logging.WARNING, logger="smokegeo"):
+        fit_model(scene(sensor("satellite").bands.subset(["red", "nir"])), path)
+    (record,) = caplog.records
+    assert "'strict' was not trained to go without bands, and 4 of 6 are absent" in (
+        record.getMessage()
+    )
+
+
+def test_nothing_is_said_when_nothing_is_absent(models, caplog):
+    with caplog.at_level(logging.INFO, logger="smokegeo"):
+        fit_model(scene("satellite"), models["satellite"])
+    assert not caplog.records
+
+
+def refusal(call, *args):
+    with pytest.raises(InputError) as caught:
+        call(*args)
+    return str(caught.value)
+
+
+def test_a_misfit_is_refused_with_both_lists(models):
+    text = refusal(fit_model, scene(BandSet((Band("heat", 10_500, 900),))), models["satellite"])
+    assert text == (
+        "array has 1 band(s) (heat), of which model 'satellite' knows 0; it needs 1 of blue, "
+        "green, red, nir, swir1, swir2. Name another model with --model."
+    )
+
+
+def test_a_misfit_of_guessed_bands_asks_for_their_names(models):
+    bands = BandSet((Band("heat", 10_500, 900),))
+    text = refusal(fit_model, scene(bands, bands_from="band count"), models["satellite"])
+    assert "Name them with --bands or --sensor." in text
+
+
+def test_long_lists_of_bands_are_told_as_a_range(models):
+    many = BandSet(tuple(Band(f"w{i}", 4000.0 + 10 * i, 5.0) for i in range(50)))
+    assert "has 50 band(s) (4000 to 4490 nm)" in refusal(fit_model, scene(many), models["mss"])
+    nameless = BandSet(tuple(Band(f"w{i}") for i in range(9)))
+    assert "(w0, w1, w2, ...)" in refusal(fit_model, scene(nameless), models["mss"])
+
+
+def test_a_model_may_ask_for_more_than_one_band(tmp_path):
+    path = save_toy(tmp_path / "three.safetensors", input={"dtype": "uint16", "min_bands": 3})
+    two = sensor("satellite").bands.subset(["red", "nir"])
+    assert "knows 2; it needs 3 of" in refusal(fit_model, scene(two), path)
+
+
+def test_a_scene_that_no_bundled_model_sees_is_refused(bundled):
+    assert "knows 0" in refusal(fit_model, scene(BandSet((Band("uv", 300, 10),))))
+
+
+def test_without_bundled_models_one_must_be_named(monkeypatch):
+    monkeypatch.setattr("smokegeo.fitting.bundled_models", dict)
+    with pytest.raises(ModelError, match="--model"):
+        fit_model(scene("satellite"))

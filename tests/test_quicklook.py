@@ -1,0 +1,67 @@
+"""The small picture of a scene lies where the scene lies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from toy_scenes import PLACE, UTM, landscape, scene_of
+
+from smokegeo.quicklook import quicklook
+
+
+def test_a_small_scene_is_shown_pixel_by_pixel():
+    found = quicklook(scene_of(landscape(6, (30, 40)), "satellite"))
+    assert found.rgba.shape == (30, 40, 4)
+    assert found.rgba.dtype == np.uint8
+    assert (found.rgba[..., 3] == 255).all()
+    assert found.transform == PLACE
+    assert found.crs == UTM
+    assert found.rgba[..., :3].min() == 0
+    assert found.rgba[..., :3].max() == 255
+
+
+def test_the_colours_are_red_green_and_blue():
+    values = landscape(6, (20, 20))
+    values[:3] = 1000
+    values[2, :, :10] = 9000  # red
+    values[0, :10] = 9000  # blue
+    rgba = quicklook(scene_of(values, "satellite")).rgba
+    assert rgba[15, 5, :3].tolist() == [255, 0, 0]
+    assert rgba[5, 15, :3].tolist() == [0, 0, 255]
+    assert rgba[5, 5, :3].tolist() == [255, 0, 255]
+
+
+@pytest.mark.parametrize("size", [(101, 57), (300, 20), (20, 300), (64, 64), (1, 1), (1000, 1)])
+def test_a_large_scene_is_thinned_and_stays_in_its_place(size):
+    height, width = size
+    rows, columns = np.mgrid[:height, :width]
+    values = np.stack([rows, columns, rows + columns]).astype(np.float32) + 1
+    scene = scene_of(values)
+    found = quicklook(scene, side_px=32)
+    step = round(found.transform.a / PLACE.a)
+    assert found.transform @ (0, 0) == PLACE @ (0, 0)
+    assert found.transform.e == PLACE.e * step
+    for have, want in zip(found.rgba.shape[:2], size, strict=True):
+        assert have >= 1
+        assert (have - 1) * step < want
+        assert have * step > want - step
+
+
+def test_invalid_pixels_are_transparent_and_do_not_touch_the_stretch():
+    values = landscape(6, (30, 40)).astype(np.float32)
+    plain = quicklook(scene_of(values, "satellite")).rgba
+    values[:, :3] = np.nan
+    values[:, 3:6] = -9999
+    found = quicklook(scene_of(values, "satellite", sentinels=(-9999.0,))).rgba
+    assert (found[:6, :, 3] == 0).all()
+    assert (found[6:, :, 3] == 255).all()
+    assert np.abs(found[6:].astype(int) - plain[6:]).max() < 30
+
+
+def test_a_scene_of_nothing_is_a_clear_picture():
+    values = np.full((3, 5, 5), np.nan, np.float32)
+    assert (quicklook(scene_of(values)).rgba[..., 3] == 0).all()
+
+
+def test_a_scene_without_coordinates_has_no_place_on_a_map():
+    assert quicklook(scene_of(landscape(6, (8, 8)), "satellite", placed=False)) is None

@@ -1,0 +1,152 @@
+"""The look before the work: what a scene holds, and what in it is nothing at all."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_scenes import landscape, scene_of
+
+from smokegeo.scene.layers import Box
+from smokegeo.scene.scene import SENTINELS
+from smokegeo.survey import look_for_blanks, sample_boxes, survey
+
+
+def scene(values, **facts):
+    return scene_of(np.asarray(values), **{"sentinels": SENTINELS, **facts})
+
+
+def test_the_numbers_are_those_of_the_bands_asked_for_in_their_order():
+    values = landscape(4, (80, 90)).astype(np.float32)
+    found = survey(scene(values), (2, 0))
+    for i, band in enumerate((2, 0)):
+        flat = values[band].astype(float).ravel()
+        assert found.low[i] == pytest.approx(np.percentile(flat, 0.5))
+        assert found.high[i] == pytest.approx(np.percentile(flat, 99.5))
+        assert found.mean[i] == pytest.approx(flat.mean())
+        assert found.std[i] == pytest.approx(flat.std())
+    assert found.valid_share == 1
+    assert not found.empty
+
+
+def test_pixels_that_are_no_numbers_are_not_counted_in():
+    values = np.full((1, 10, 10), 5.0)
+    values[0, :5] = np.nan
+    found = survey(scene(values), (0,))
+    assert found.valid_share == 0.5
+    assert (found.low, found.high, found.mean, found.std) == ((5,), (5,), (5,), (0,))
+
+
+def test_a_scene_without_a_valid_pixel_is_empty():
+    found = survey(scene(np.full((2, 6, 6), np.nan)), (0, 1))
+    assert found.empty
+    assert np.isnan([*found.low, *found.high, *found.mean, *found.std]).all()
+
+
+def test_the_same_scene_is_seen_the_same_way_every_time():
+    values = np.random.default_rng(0).integers(1, 5000, (2, 1100, 1200)).astype(np.uint16)
+    assert survey(scene(values), (0, 1)) == survey(scene(values), (0, 1))
+    assert survey(scene(values), (0,)).low == survey(scene(values), (0, 1)).low[:1]
+
+
+@given(st.integers(1, 20_000), st.integers(1, 20_000))
+@settings(max_examples=200, deadline=None)
+def test_samples_lie_inside_the_scene_and_reach_its_borders(width, height):
+    boxes = sample_boxes(width, height)
+    assert 1 <= len(boxes) <= 64
+    assert sum(box.width * box.height for box in boxes) <= 1024**2
+    for box in boxes:
+        assert 0 <= box.column < box.column + box.width <= width
+        assert 0 <= box.row < box.row + box.height <= height
+    assert len(set(boxes)) == len(boxes)
+    if width >= 256 and height >= 256:
+        assert {b.column for b in boxes} >= {0}
+        assert max(b.column + b.width for b in boxes) == width
+        assert max(b.row + b.height for b in boxes) == height
+
+
+def test_a_small_scene_is_looked_at_whole():
+    assert sample_boxes(1024, 1024) == [Box(0, 0, 1024, 1024)]
+    assert len(sample_boxes(1025, 1024)) == 64
+
+
+# Blanks that nobody declared
+
+
+def blanks(values, caplog, **facts):
+    """Return scene and survey after the search for blanks, and what was said."""
+    made = scene(values, **facts)
+    bands = range(len(made.bands))
+    with caplog.at_level(logging.WARNING, logger="smokegeo"):
+        result, found = look_for_blanks(made, survey(made, bands), bands)
+    return result, found, [record.getMessage() for record in caplog.records]
+
+
+def zeros(share):
+    values = landscape(2, (100, 100))
+    values.reshape(2, -1)[:, : int(10_000 * share)] = 0
+    return values
+
+
+def test_many_zeros_are_left_out_and_said(caplog):
+    values = zeros(0.3)
+    result, found, said = blanks(values, caplog)
+    assert result.zero_is_blank
+    assert found.valid_share == pytest.approx(0.7)
+    assert min(found.low) > 0
+    assert len(said) == 1
+    assert said[0].startswith("array: 30.0 % of the pixels are 0 in every band")
+    assert "--nodata 0" in said[0]
+    with result.open() as reader:
+        _, valid = reader.read(result.whole, (0, 1))
+    assert (valid == (values != 0).any(axis=0)).all()
+
+
+def test_a_few_zeros_are_dark_pixels(caplog):
+    result, found, said = blanks(zeros(0.004), caplog)
+    assert not result.zero_is_blank
+    assert found.valid_share == 1
+    assert said == []
+
+
+def test_a_zero_in_one_band_alone_is_dark(caplog):
+    values = zeros(0.3)
+    values[1] = 7
+    result, found, said = blanks(values, caplog)
+    assert not result.zero_is_blank
+    assert said == []
+    assert found.low[0] == 0
+
+
+@pytest.mark.parametrize("sentinel", SENTINELS)
+def test_sentinels_in_any_band_are_left_out_and_said(sentinel, caplog):
+    values = landscape(2, (100, 100)).astype(np.float32)
+    values[1, 7, :5] = sentinel
+    result, found, said = blanks(values, caplog)
+    assert found.valid_share == 1 - 5 / 10_000
+    assert min(found.low) > 0
+    assert len(said) == 1
+    assert "below 0.1 % of the pixels hold -9999" in said[0]
+    assert "--nodata" in said[0]
+    with result.open() as reader:
+        _, valid = reader.read(result.whole, (0, 1))
+    assert np.argwhere(~valid).tolist() == [[7, i] for i in range(5)]
+
+
+def test_a_user_who_said_what_is_missing_is_believed(caplog):
+    values = zeros(0.3).astype(np.float32)
+    values[:, 99, 99] = -9999
+    result, found, said = blanks(values, caplog, sentinels=())
+    assert not result.zero_is_blank
+    assert found.valid_share == 1
+    assert said == []
+
+
+def test_a_clean_scene_is_passed_without_a_word(caplog):
+    values = landscape(3, (60, 60))
+    result, _, said = blanks(values, caplog)
+    assert said == []
+    assert not result.zero_is_blank

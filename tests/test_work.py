@@ -1,0 +1,154 @@
+"""Unfinished work survives if asked to, and is only taken up by the run it belongs to."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from smokegeo.errors import OutputError
+from smokegeo.work import open_work, work_path
+
+PRINT = {"model": "abc", "tiles": [64, 16], "scene": [["a.tif", 5, 6, "00"]]}
+LINES = np.arange(50, dtype=np.uint8).reshape(5, 10)
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "smoke.gpkg"
+
+
+@contextmanager
+def broken_off(out, fingerprint=PRINT, *, resume=True):
+    """Yield work that is interrupted at the end of the block."""
+    try:
+        with open_work(out, 10, 8, fingerprint, resume=resume) as work:
+            yield work
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        pass
+
+
+def interrupted(out, fingerprint=PRINT, rows=2):
+    """Leave work behind: the first lines of two rows of tiles."""
+    with broken_off(out, fingerprint) as work:
+        work.raster.write(0, LINES)
+        work.save(rows)
+
+
+def taken_up(out, caplog, fingerprint=PRINT):
+    """Return how far the work is taken to be done, and what was said; leave it as it is."""
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "smokegeo"), broken_off(out, fingerprint) as work:
+        rows = work.rows_done
+    return rows, [record.getMessage() for record in caplog.records]
+
+
+def test_lines_come_back_in_any_order_of_writing(out):
+    with open_work(out, 10, 8, PRINT, resume=False) as work:
+        work.raster.write(3, LINES)
+        work.raster.write(0, LINES[:3] + 100)
+        assert (work.raster.rows(0, 8) == np.concatenate([LINES[:3] + 100, LINES])).all()
+        assert (work.raster.rows(4, 5) == LINES[1]).all()
+        assert work.raster.rows(2, 2).shape == (0, 10)
+        work.raster.write(4, LINES[:1])
+        assert (work.raster.rows(3, 5) == LINES[0]).all()
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_nothing_is_left_of_finished_work(out, resume):
+    with open_work(out, 10, 8, PRINT, resume=resume) as work:
+        work.raster.write(0, LINES)
+        work.save(1)
+        assert work.folder.parent == out.parent
+        assert work.folder.is_dir()
+    assert list(out.parent.iterdir()) == []
+
+
+def test_interrupted_work_is_removed_unless_it_is_to_be_resumed(out):
+    with broken_off(out, resume=False) as work:
+        work.save(1)
+        assert work.folder.is_dir()
+    assert list(out.parent.iterdir()) == []
+
+
+def test_interrupted_work_is_taken_up_where_it_stopped(out):
+    interrupted(out)
+    assert work_path(out).is_dir()
+    with open_work(out, 10, 8, PRINT, resume=True) as work:
+        assert work.rows_done == 2
+        assert (work.raster.rows(0, 5) == LINES).all()
+    assert not work_path(out).exists()
+
+
+def test_lines_that_were_never_noted_as_done_do_not_count(out, caplog):
+    with broken_off(out) as work:
+        work.raster.write(0, LINES)
+    assert taken_up(out, caplog) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model": "xyz"}, "(model)"),
+        ({"tiles": [32, 16]}, "(tiles)"),
+        ({"scene": [["a.tif", 5, 7, "00"]], "model": "xyz"}, "(model, scene)"),
+        ({"new": 1}, "(new)"),
+    ],
+)
+def test_the_work_of_another_run_is_not_taken_up(out, change, reason, caplog):
+    interrupted(out)
+    rows, said = taken_up(out, caplog, {**PRINT, **change})
+    assert rows == 0
+    assert said == [f"{work_path(out)} is of another run {reason}; starting afresh"]
+
+
+def test_tuples_and_lists_are_the_same_in_a_fingerprint(out, caplog):
+    interrupted(out, {"tiles": (64, 16), "x": (1, (2, None))})
+    assert taken_up(out, caplog, {"tiles": [64, 16], "x": [1, [2, None]]}) == (2, [])
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"rows_done": 2}', "null", "\udcff"])
+def test_a_damaged_journal_means_starting_afresh(out, text, caplog):
+    interrupted(out)
+    (work_path(out) / "journal.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    rows, said = taken_up(out, caplog)
+    assert rows == 0
+    assert said == [f"{work_path(out)} is damaged; starting afresh"]
+
+
+def test_a_map_cut_short_means_starting_afresh(out, caplog):
+    interrupted(out)
+    raster = work_path(out) / "probability.bin"
+    raster.write_bytes(raster.read_bytes()[:-1])
+    assert taken_up(out, caplog) == (0, [f"{work_path(out)} is damaged; starting afresh"])
+
+
+def test_the_journal_is_written_only_after_the_lines(out):
+    interrupted(out)
+    journal = json.loads((work_path(out) / "journal.json").read_text("utf-8"))
+    assert journal == {"rows_done": 2, "bytes": 50, "fingerprint": PRINT}
+
+
+def test_two_runs_do_not_share_a_folder(out):
+    with (
+        open_work(out, 10, 8, PRINT, resume=True),
+        pytest.raises(OutputError, match="another smokegeo run"),
+        open_work(out, 10, 8, PRINT, resume=True),
+    ):
+        pass
+    with open_work(out, 10, 8, PRINT, resume=True) as work:  # free again
+        assert work.rows_done == 0
+
+
+def test_a_file_in_the_way_is_said(out):
+    work_path(out).write_text("mine")
+    with (
+        pytest.raises(OutputError, match="cannot be made"),
+        open_work(out, 10, 8, PRINT, resume=True),
+    ):
+        pass
+    assert work_path(out).read_text() == "mine"
