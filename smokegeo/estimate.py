@@ -43,9 +43,9 @@ def estimate(scene: Scene, grid: Grid, engine: Engine) -> Estimate:
     threads = engine.effort.threads or 1
     height = grid.rows[0].stop - grid.rows[0].start
     width = grid.columns[0].stop - grid.columns[0].start
-    blank = np.zeros((1, len(engine.card.bands), height, width), np.float32)
+    blank = np.zeros((1, engine.card.channels, height, width), np.float32)
     seconds = _seconds(engine, blank) * len(grid) / threads
-    tile = height * width * (len(engine.card.bands) * 8 + 250 * 4)
+    tile = height * width * (engine.card.channels * 8 + 250 * 4)
     lines = scene.width * height * 8
     return Estimate(
         len(grid),

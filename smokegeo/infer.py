@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from smokegeo.engine import Engine
 from smokegeo.fitting import Fit
-from smokegeo.radiometry import Scaling
 from smokegeo.scene.layers import Box
 from smokegeo.scene.scene import Scene, SceneReader
 from smokegeo.tiles import Tile
+from smokegeo.views import Recipe
 
 #: Spreads from the mean that no measurement is away (an undeclared 3.4e38 is); the network would
 #: overflow there, and spoil all pixels around.
@@ -33,11 +33,8 @@ _BEYOND = 1e9
 class Loader:
     """Reads tiles of a scene and normalises them; each thread opens the scene for itself."""
 
-    def __init__(self, scene: Scene, fit: Fit, scaling: Scaling) -> None:
-        self.scene, self.fit = scene, fit
-        gain, shift = scaling.normaliser(fit.card)
-        self._places = list(fit.places)
-        self._gain, self._shift = gain[self._places, None, None], shift[self._places, None, None]
+    def __init__(self, scene: Scene, fit: Fit, recipe: Recipe) -> None:
+        self.scene, self.fit, self.recipe = scene, fit, recipe
         self._own = threading.local()
         self._stack = ExitStack()
 
@@ -56,16 +53,10 @@ class Loader:
             tile.x.start, tile.y.start, tile.x.stop - tile.x.start, tile.y.stop - tile.y.start
         )
         values, valid = reader.read(box, self.fit.used)
-        with np.errstate(invalid="ignore", over="ignore"):
-            values *= self._gain
-            values += self._shift
-            valid &= (np.abs(values) < _BEYOND).all(axis=0)
+        valid &= (np.abs(values) < _BEYOND).all(axis=0)
         if not valid.any():
             return None, valid
-        values[:, ~valid] = 0.0  # the training mean
-        tensor = np.zeros((len(self.fit.card.bands), *valid.shape), np.float32)
-        tensor[self._places] = values
-        return tensor, valid
+        return self.recipe.channels(values, valid, self.fit.places), valid
 
 
 Loaded = tuple[NDArray[np.float32] | None, NDArray[np.bool_]]

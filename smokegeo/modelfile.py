@@ -21,6 +21,7 @@ from smokegeo.bands import BandSet
 from smokegeo.datasets.statistics import BandStatistics
 from smokegeo.errors import ModelError, UsageError
 from smokegeo.files import atomic_file
+from smokegeo.views import MEASURED, VIEWS
 
 if TYPE_CHECKING:
     import torch
@@ -71,8 +72,12 @@ class Card:
     sha256: str = ""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.threshold <= 1:
-            raise UsageError(f"card {self.name}: threshold {self.threshold} is not from 0 to 1.")
+        if not 0 < self.threshold <= 1:
+            raise UsageError(
+                f"card {self.name}: threshold {self.threshold} is not above 0 and up to 1."
+            )
+        if not self.views or not set(self.views) <= set(VIEWS):
+            raise UsageError(f"card {self.name}: views {self.views} are not some of {VIEWS}.")
         if not 0 <= self.overlap_px < self.tile_px:
             raise UsageError(
                 f"card {self.name}: tiles of {self.tile_px} px cannot overlap by {self.overlap_px}."
@@ -82,6 +87,16 @@ class Card:
         numbers = (*self.statistics.mean, *self.statistics.std)
         if len(numbers) != 2 * len(self.bands) or not all(map(math.isfinite, numbers)):
             raise UsageError(f"card {self.name}: each band needs a mean and a spread.")
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """How the network sees each band; see `smokegeo.views`."""
+        return tuple(self.input.get("views", (MEASURED,)))
+
+    @property
+    def channels(self) -> int:
+        """The network's input channels: one for each view of each band."""
+        return len(self.bands) * len(self.views)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the card as plain values."""
@@ -121,7 +136,7 @@ class Model:
             # Reads the weights' own shapes, so that no card can ask for more memory than they do.
             self.for_inference()
         try:
-            network = build_network(card.architecture, len(card.bands), card.options)
+            network = build_network(card.architecture, card.channels, card.options)
             network.load_state_dict(dict(self.state), strict=True)
         except _UNFIT as error:
             raise ModelError(_misfit(self.path, error)) from error
@@ -135,7 +150,7 @@ class Model:
         from smokegeo.models.folded import FoldedMoP
 
         try:
-            options = {**self.card.options, "bands": len(self.card.bands)}
+            options = {**self.card.options, "bands": self.card.channels}
             return FoldedMoP(MoPConfig.from_dict(options), self.state)
         except _UNFIT as error:
             raise ModelError(_misfit(self.path, error)) from error

@@ -14,6 +14,7 @@ from smokegeo.bands import Band, Matching
 from smokegeo.modelfile import Card
 from smokegeo.scene.scene import Scene
 from smokegeo.survey import Survey
+from smokegeo.views import RELATIVE
 
 log = logging.getLogger(__name__)
 
@@ -22,15 +23,21 @@ _THERMAL_NM = 3000.0
 #: Values this many times beyond the training range are certainly in other units.
 _FAR = 20.0
 _KELVIN = 273.15
+#: Somewhere, in some band, every scene is darker than this reflectance.
+_DARKEST = 0.4
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """For each band of the model, in its order: model units = factor * value + offset."""
+    """For each band of the model, in its order: model units = factor * value + offset.
+
+    `trusted` is False if the numbers are a picture's, so that only their pattern means something.
+    """
 
     factors: tuple[float, ...]
     offsets: tuple[float, ...]
     words: str
+    trusted: bool = True
 
     def normaliser(self, card: Card) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return (a, b) such that a * value + b is what the network eats."""
@@ -62,8 +69,25 @@ def choose_scaling(
         if is_thermal(card.bands[i]):
             factors[i], offsets[i], reason = _thermal(found, places.index(i), i, card)
             words.append(reason)
-    _warn_far(scene, found, places, card, factors, offsets)
-    return Scaling(tuple(factors), tuple(offsets), "; ".join(filter(None, words)))
+    trusted = True
+    if RELATIVE in card.views and scale is None:
+        trusted = _is_measured(scene, [found.low[places.index(i)] * factors[i] for i in light], card)
+        if not trusted:
+            words.append("not plausible as reflectances, so only their pattern in the scene counts")
+    if trusted:
+        _warn_far(scene, found, places, card, factors, offsets)
+    return Scaling(tuple(factors), tuple(offsets), "; ".join(filter(None, words)), trusted)
+
+
+def _is_measured(scene: Scene, lows: Sequence[float], card: Card) -> bool:
+    """Say whether numbers are reflectances rather than a stretched picture or raw counts.
+
+    Pictures have 8 bits. Counts of a sensor lie far from 0 even in the dark, in every band.
+    """
+    if scene.dtype == "uint8" and not scene.physical:
+        return False
+    full = full_scale(str(card.input.get("dtype", "uint16")), max(card.statistics.maximum))
+    return not lows or math.isnan(lows[0]) or min(lows) < _DARKEST * full
 
 
 def is_thermal(band: Band) -> bool:
@@ -115,7 +139,8 @@ def _light_factor(
 
 def _thermal(found: Survey, place: int, index: int, card: Card) -> tuple[float, float, str]:
     ours = _heat_unit(found.low[place], found.high[place])
-    theirs = _heat_unit(card.statistics.minimum[index], card.statistics.maximum[index])
+    mean, std = card.statistics.mean[index], card.statistics.std[index]
+    theirs = _heat_unit(mean - 2 * std, mean + 2 * std)  # a dead pixel must not decide
     name = card.bands[index].name
     if ours == theirs or "raw" in (ours, theirs):
         doubt = " (units unknown)" if ours != theirs else ""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from smokegeo.engine import Engine
 from smokegeo.fitting import Fit
 from smokegeo.infer import Loader, smoke_tiles
-from smokegeo.radiometry import Scaling
 from smokegeo.scene.scene import Scene
 from smokegeo.stitch import Stitcher
 from smokegeo.tiles import Grid, Tile
+from smokegeo.views import Recipe
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Plan:
 
     scene: Scene
     fit: Fit
-    scaling: Scaling
+    recipe: Recipe
     grid: Grid
 
 
@@ -41,7 +41,7 @@ def sweep(
     """
     begin = max(0, first_row - 1)
     stitcher = Stitcher(plan.grid, begin)
-    with Loader(plan.scene, plan.fit, plan.scaling) as loader:
+    with Loader(plan.scene, plan.fit, plan.recipe) as loader:
         tiles = watch(_tiles(plan.grid, begin, last_row))
         for tile, smoke, valid in smoke_tiles(loader, engine, tiles):
             stitcher.add(tile, smoke, valid)
