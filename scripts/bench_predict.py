@@ -57,7 +57,7 @@ _TILE, _OVERLAP = 512, 128
 class PixelEngine:
     """Stands in for the network: smoke where the first band is bright. Costs almost nothing."""
 
-    def __init__(self, fit: Fit, effort: Effort) -> None:
+    def __init__(self, fit: Fit, effort: Effort, available: object = None) -> None:
         self.card, self.effort = fit.card, effort
 
     def __call__(self, tiles: np.ndarray) -> np.ndarray:
@@ -99,7 +99,8 @@ def against_others(folder: Path, model: Path, args: argparse.Namespace) -> None:
     """Print predict, the bare passes and the usual loop on one scene, taken in turns."""
     scene = make_scene(folder / "scene.tif", args.size)
     request = Request(model=model, effort=Effort(threads=args.threads), yes=True)
-    plan, engine, _ = prepare(open_scene(scene), request)
+    ready = prepare(open_scene(scene), request)
+    plan, engine = ready.plan, ready.engine
     forms: dict[str, Callable[[], object]] = {
         "predict": lambda: predict_scene(
             scene, Outputs(folder / "smoke.gpkg", overwrite=True), request
@@ -128,7 +129,7 @@ def against_others(folder: Path, model: Path, args: argparse.Namespace) -> None:
 
 def forward_passes(plan: smokegeo.pipeline.Plan, engine: Engine, threads: int) -> None:
     """Run the network on as many tiles as the scene has, already in memory."""
-    with Loader(plan.scene, plan.fit, plan.scaling) as loader:
+    with Loader(plan.scene, plan.fit, plan.recipe) as loader:
         loaded, _ = loader(next(plan.grid.row_tiles(0)))
     if loaded is None:
         raise RuntimeError("the first tile is empty")

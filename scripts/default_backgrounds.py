@@ -18,7 +18,8 @@ import rasterio
 from numpy.typing import NDArray
 
 from smokegeo.bands import match_bands
-from smokegeo.scene.opening import SceneOptions, open_scene
+from smokegeo.scene.opening import open_scene
+from smokegeo.scene.options import SceneOptions
 from smokegeo.sensors import sensor
 
 #: Labels of a background: clear, cloud, thin cloud, shadow, snow, unknown.

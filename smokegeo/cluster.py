@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from smokegeo.engine import Effort, Engine, cores
 from smokegeo.errors import SmokegeoError, UsageError
-from smokegeo.fitting import Fit
 from smokegeo.outputs import Outputs
-from smokegeo.pipeline import Prediction, Request, fingerprint, finish, prepare
+from smokegeo.pipeline import Prediction, Request, check_request, fingerprint, finish, prepare
 from smokegeo.runs import Job, as_failure
 from smokegeo.scene.opening import open_scene
 from smokegeo.sweep import Plan, sweep
@@ -98,21 +97,21 @@ def _start(job: Job, request: Request, everything: ExitStack) -> _Started:
     scene_path, outputs = job
     outputs.check(scene_path)
     scene = open_scene(scene_path, request.scene)
-    outputs.check_placed(scene)
+    check_request(scene, outputs, request)
     effort = replace(request.effort, threads=request.effort.threads or 1)
-    plan, engine, threshold = prepare(scene, replace(request, effort=effort))
+    ready = prepare(scene, replace(request, effort=effort))
     stack = everything.enter_context(ExitStack())
     work = stack.enter_context(
         open_work(
             _anchor(outputs),
             scene.width,
             scene.height,
-            fingerprint(plan, engine),
+            fingerprint(ready),
             resume=request.resume,
         )
     )
-    log.info("%s: %d tiles on the cluster", scene.name, len(plan.grid))
-    return _Started(job, plan, work, threshold, effort, stack)
+    log.info("%s: %d tiles on the cluster", scene.name, len(ready.plan.grid))
+    return _Started(job, ready.plan, work, ready.threshold, effort, stack)
 
 
 def _submit(client: Client, started: _Started) -> deque[Future]:
@@ -147,15 +146,16 @@ def _finish(
 
 def _sweep_rows(plan: Plan, effort: Effort, first: int, last: int) -> Lines:
     """On a worker: sweep some rows of tiles."""
-    return list(sweep(plan, _engine(plan.fit, effort), first, last))
+    return list(sweep(plan, _engine(plan, effort), first, last))
 
 
-def _engine(fit: Fit, effort: Effort) -> Engine:
+def _engine(plan: Plan, effort: Effort) -> Engine:
     """Return the worker's engine for a model, loaded once."""
-    key = (str(fit.path), fit.card.sha256, fit.matching.available, effort)
+    available = plan.recipe.available
+    key = (str(plan.fit.path), plan.fit.card.sha256, available, effort)
     if key not in _engines:
         _engines.clear()
-        _engines[key] = Engine(fit, effort.resolved())
+        _engines[key] = Engine(plan.fit, effort.resolved(), available)
     return _engines[key]
 
 

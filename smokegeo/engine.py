@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,9 +76,12 @@ def pick_device(name: str) -> str:
 
 
 class Engine:
-    """A loaded model that turns normalised tiles (B, bands, H, W) into whole-number smoke."""
+    """A loaded model that turns tiles (B, channels, H, W) into whole-number smoke.
 
-    def __init__(self, fit: Fit, effort: Effort) -> None:
+    `available` says which channels are there; by default those of the bands the scene has.
+    """
+
+    def __init__(self, fit: Fit, effort: Effort, available: Sequence[bool] | None = None) -> None:
         self.effort = effort
         self.card = fit.card
         model = load_model(fit.path)
@@ -88,7 +91,7 @@ class Engine:
             self._network = _onnx(model)
         else:
             self._network = model.for_inference().to(effort.device)
-        row = torch.tensor([fit.matching.available])
+        row = torch.tensor([fit.matching.available if available is None else available])
         self._available = None if bool(row.all()) else row.to(effort.device)
 
     def __call__(self, tiles: NDArray[np.float32]) -> NDArray[np.uint16]:

@@ -43,6 +43,11 @@ class Terminated(SystemExit):
         super().__init__(143)
 
 
+def printable(text: str) -> str:
+    """Return text in one line that cannot steer a terminal: names in files are strangers' words."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def deepest_cause(error: BaseException) -> str:
     """Return the message of the innermost cause, in one line.
 

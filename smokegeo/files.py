@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -17,9 +18,16 @@ def check_output(path: Path, *, overwrite: bool = False) -> None:
     """Refuse an output that could not be written later: wrong folder, no rights, in the way."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: folder {path.parent} does not exist. Make it first.")
-    if path.is_dir():
+    try:
+        path.lstat()
+        exists = True
+    except FileNotFoundError:
+        exists = False
+    except OSError as error:  # a name that is too long, say
+        raise OutputError(f"{path}: cannot be written ({error.strerror}).") from error
+    if exists and path.is_dir():
         raise OutputError(f"{path} is a folder. Name a file in it.")
-    if path.exists() and not overwrite:
+    if exists and not overwrite:
         raise UsageError(f"{path} exists already. Choose another name or pass --overwrite.")
     if not os.access(path.parent, os.W_OK):
         raise OutputError(f"{path}: no permission to write in {path.parent}.")
@@ -29,9 +37,11 @@ def check_output(path: Path, *, overwrite: bool = False) -> None:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path` that takes its place when the block succeeds.
 
-    The suffix stays last, so that drivers which go by it still work.
+    The suffix stays last, so that drivers which go by it still work; the rest of the name is
+    ours, because some of them trip over odd ones.
     """
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    name = f".smokegeo-{os.getpid()}-{secrets.token_hex(4)}.part{path.suffix}"
+    part = Path(os.path.abspath(path)).with_name(name)
     try:
         yield part
         with part.open("rb") as handle:

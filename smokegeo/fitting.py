@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from smokegeo.bands import BandSet, Matching, match_bands
 from smokegeo.errors import InputError, ModelError
@@ -31,6 +35,12 @@ class Fit:
     def places(self) -> tuple[int, ...]:
         """The model bands they serve, in the same order."""
         return tuple(i for i, there in enumerate(self.matching.available) if there)
+
+    def by_place(self, *columns: Sequence[float]) -> tuple[NDArray[np.float64], ...]:
+        """Return numbers of the used bands, one per band of the model, NaN where it is absent."""
+        out = np.full((len(columns), len(self.card.bands)), np.nan)
+        out[:, list(self.places)] = columns
+        return tuple(out)
 
 
 def fit_model(scene: Scene, name: str | Path | None = None) -> Fit:

@@ -53,10 +53,14 @@ class Loader:
             tile.x.start, tile.y.start, tile.x.stop - tile.x.start, tile.y.stop - tile.y.start
         )
         values, valid = reader.read(box, self.fit.used)
-        valid &= (np.abs(values) < _BEYOND).all(axis=0)
         if not valid.any():
             return None, valid
-        return self.recipe.channels(values, valid, self.fit.places), valid
+        channels = self.recipe.channels(values, valid, self.fit.places)
+        beyond = ~(np.abs(channels) < _BEYOND).all(axis=0)
+        if beyond.any():
+            valid &= ~beyond
+            channels[:, beyond] = 0.0
+        return (channels if valid.any() else None), valid
 
 
 Loaded = tuple[NDArray[np.float32] | None, NDArray[np.bool_]]

@@ -29,6 +29,8 @@ class Inspection:
     threshold: float | None = None
     cost: Estimate | None = None
     doubts: tuple[str, ...] = ()
+    source: str = "SCENE"
+    options: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -89,7 +91,7 @@ class Inspection:
         out += [f"  doubt      {doubt}" for doubt in self.doubts]
         if self.model is not None:
             out.append("Next:")
-            out.append(f"  smokegeo predict {scene.name} --out smoke.gpkg")
+            out.append(f"  smokegeo predict {self.source} --out smoke.gpkg{self.options}")
         return out
 
 
@@ -100,7 +102,8 @@ def inspect(scene: Scene, request: Request) -> Inspection:
     if request.model is None and not (bundled_models() and rank_models(scene.bands)[0].used):
         found = survey(scene, everything)
         return Inspection(*look_for_blanks(scene, found, everything), pixel)
-    plan, engine, threshold = prepare(scene, request)
+    ready = prepare(scene, request)
+    plan, threshold = ready.plan, ready.threshold
     scene, card = plan.scene, plan.fit.card
     found = survey(scene, everything)
     doubts = []
@@ -114,9 +117,9 @@ def inspect(scene: Scene, request: Request) -> Inspection:
         pixel,
         card.name,
         tuple(plan.fit.matching.lines()),
-        plan.scaling.words,
+        ready.units,
         threshold,
-        estimate(scene, plan.grid, engine),
+        estimate(scene, plan.grid, ready.engine),
         tuple(doubts),
     )
 

@@ -48,10 +48,8 @@ class Outputs:
             check_format(self.polygons)
         _check_suffix(self.probability, "--prob", (".tif", ".tiff"))
         _check_suffix(self.web_map, "--map", (".html", ".htm"))
-        if len({os.path.abspath(path) for path in self.files}) < len(self.files):
-            raise UsageError("two outputs have the same name.")
         for path in self.files:
-            if isinstance(source, str | Path) and path.exists() and _same(path, Path(source)):
+            if isinstance(source, str | Path) and _same(path, Path(source)):
                 raise UsageError(f"{path} is the scene itself. Choose another output.")
             check_output(path, overwrite=self.overwrite)
             _probe(path)
@@ -124,7 +122,7 @@ def _same(path: Path, source: Path) -> bool:
 
 def _probe(path: Path) -> None:
     """Make and remove a file where the output will be: rights alone do not tell."""
-    probe = path.with_name(f".{path.name}.{os.getpid()}.probe")
+    probe = path.with_name(f".smokegeo-{os.getpid()}.probe")
     try:
         probe.touch()
         probe.unlink()

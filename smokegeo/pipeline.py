@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from smokegeo import __version__
 from smokegeo.engine import Effort, Engine
-from smokegeo.errors import Terminated
+from smokegeo.errors import Terminated, UsageError
 from smokegeo.estimate import estimate, refuse_unpayable
 from smokegeo.files import need_space
 from smokegeo.fitting import Fit, fit_model
@@ -25,12 +25,14 @@ from smokegeo.polygons import place
 from smokegeo.probability import NODATA
 from smokegeo.progress import track
 from smokegeo.radiometry import choose_scaling
-from smokegeo.scene.opening import SceneOptions, open_scene
+from smokegeo.scene.opening import open_scene
+from smokegeo.scene.options import SceneOptions
 from smokegeo.scene.scene import Scene
 from smokegeo.survey import look_for_blanks, survey
 from smokegeo.sweep import Plan, sweep
 from smokegeo.tiles import Grid
 from smokegeo.vectorize import vectorize
+from smokegeo.views import make_recipe
 from smokegeo.work import RowFile, Work, open_work, work_path
 
 if TYPE_CHECKING:
@@ -96,22 +98,42 @@ def predict_scene(
     """Find the smoke in one scene and write it."""
     outputs.check(source)
     scene = open_scene(source, request.scene)
-    outputs.check_placed(scene)
-    plan, engine, threshold = prepare(scene, request)
-    if not request.yes:
-        refuse_unpayable(scene, cost := estimate(scene, plan.grid, engine))
-        need_space(outputs.folder or Path(tempfile.gettempdir()), cost.disk_bytes)
-        log.info("%s: %s", scene.name, cost.words())
+    check_request(scene, outputs, request)
+    ready = prepare(scene, request)
+    plan, engine = ready.plan, ready.engine
     with tempfile.TemporaryDirectory() as nowhere:  # for results that are only returned
         anchor = outputs.polygons or Path(nowhere) / "smoke"
+        if not request.yes:
+            refuse_unpayable(scene, cost := estimate(scene, plan.grid, engine))
+            need_space(anchor.parent, cost.disk_bytes)
+            log.info("%s: %s", scene.name, cost.words())
         with open_work(
-            anchor, scene.width, scene.height, fingerprint(plan, engine), resume=request.resume
+            anchor, scene.width, scene.height, fingerprint(ready), resume=request.resume
         ) as work:
             _fill(work, plan, engine, anchor)
-            return finish(work.raster, plan.scene, plan.fit, threshold, outputs, request)
+            return finish(work.raster, plan.scene, plan.fit, ready.threshold, outputs, request)
 
 
-def prepare(scene: Scene, request: Request) -> tuple[Plan, Engine, float]:
+def check_request(scene: Scene, outputs: Outputs, request: Request) -> None:
+    """Refuse what could not be done at the end, before anything is done."""
+    outputs.check_placed(scene)
+    if scene.crs is None and request.outline.min_area_m2 > 0:
+        raise UsageError("a minimum area in m2 needs a scene with coordinates. Drop --min-area.")
+    if request.resume and (outputs.polygons is None or not scene.paths):
+        raise UsageError("only a scene in a file with polygons to write can be resumed.")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All decisions taken, the network loaded, no tile done."""
+
+    plan: Plan
+    engine: Engine
+    threshold: float
+    units: str
+
+
+def prepare(scene: Scene, request: Request) -> Prepared:
     """Decide everything that decides the map: model, bands, units, tiles, device."""
     fit = fit_model(scene, request.model)
     card = fit.card
@@ -120,12 +142,19 @@ def prepare(scene: Scene, request: Request) -> tuple[Plan, Engine, float]:
     scene, found = look_for_blanks(scene, found, fit.used)
     scaling = choose_scaling(scene, found, fit.matching, card, request.scale)
     log.info("%s: %s", scene.name, scaling.words)
+    recipe = make_recipe(
+        card.views,
+        fit.matching.available,
+        scaling.normaliser(card),
+        *fit.by_place(found.mean, found.std),
+        trusted=scaling.trusted,
+    )
     tile = request.tile_px or card.tile_px
     overlap = min(card.overlap_px, tile // 4) if request.overlap_px is None else request.overlap_px
     grid = Grid(scene.width, scene.height, tile, overlap)
     threshold = card.threshold if request.outline.threshold is None else request.outline.threshold
-    engine = Engine(fit, request.effort.resolved())
-    return Plan(scene, fit, scaling, grid), engine, threshold
+    engine = Engine(fit, request.effort.resolved(), recipe.available)
+    return Prepared(Plan(scene, fit, recipe, grid), engine, threshold, scaling.words)
 
 
 def finish(
@@ -147,6 +176,8 @@ def finish(
     if outline.simplify_px:
         log.info("simplifying changed the total area by %+.2f %%", 100 * placed.area_drift)
     facts = provenance(scene, fit, threshold, request)
+    if request.scene.skip_damaged:
+        facts["damaged_blocks"] = str(scene.damaged_blocks)
     files = outputs.write(placed.frame, raster, scene, threshold, facts)
     return Prediction(placed.frame, scene.name, fit.card.name, threshold, _analysed(raster), files)
 
@@ -171,8 +202,12 @@ def provenance(scene: Scene, fit: Fit, threshold: float, request: Request) -> di
                 "core": outline.core,
                 "min_area_m2": outline.min_area_m2,
                 "simplify_px": outline.simplify_px,
+                "tile": request.tile_px,
+                "overlap": request.overlap_px,
                 "tta": request.effort.tta,
+                "backend": request.effort.backend,
                 "scale": request.scale,
+                "raw": request.scene.raw,
                 "bbox": request.scene.bbox,
                 "window": request.scene.window,
                 "nodata": request.scene.nodata,
@@ -181,9 +216,10 @@ def provenance(scene: Scene, fit: Fit, threshold: float, request: Request) -> di
     }
 
 
-def fingerprint(plan: Plan, engine: Engine) -> Mapping[str, Any]:
+def fingerprint(ready: Prepared) -> Mapping[str, Any]:
     """Return what an interrupted run must share with the one that continues it."""
-    scene, effort = plan.scene, engine.effort
+    plan, effort = ready.plan, ready.engine.effort
+    scene, recipe = plan.scene, plan.recipe
     files = []
     for name in scene.paths:
         path = Path(name)
@@ -193,10 +229,11 @@ def fingerprint(plan: Plan, engine: Engine) -> Mapping[str, Any]:
     return {
         "scene": files,
         "part": [*scene.offset, scene.width, scene.height],
+        "layers": [repr(layer) for layer in scene.layers],
         "nodata": [scene.zero_is_blank, list(scene.sentinels)],
         "model": plan.fit.card.sha256,
         "bands": list(plan.fit.matching.indexes),
-        "scaling": [list(plan.scaling.factors), list(plan.scaling.offsets)],
+        "units": [recipe.gain.tolist(), recipe.shift.tolist(), recipe.present.tolist()],
         "tiles": [plan.grid.tile_px, plan.grid.overlap_px],
         "network": [effort.device, effort.backend, effort.tta],
         "version": __version__,

@@ -71,7 +71,9 @@ def choose_scaling(
             words.append(reason)
     trusted = True
     if RELATIVE in card.views and scale is None:
-        trusted = _is_measured(scene, [found.low[places.index(i)] * factors[i] for i in light], card)
+        trusted = _is_measured(
+            scene, [found.low[places.index(i)] * factors[i] for i in light], card
+        )
         if not trusted:
             words.append("not plausible as reflectances, so only their pattern in the scene counts")
     if trusted:
@@ -139,8 +141,8 @@ def _light_factor(
 
 def _thermal(found: Survey, place: int, index: int, card: Card) -> tuple[float, float, str]:
     ours = _heat_unit(found.low[place], found.high[place])
-    mean, std = card.statistics.mean[index], card.statistics.std[index]
-    theirs = _heat_unit(mean - 2 * std, mean + 2 * std)  # a dead pixel must not decide
+    known = card.input.get("heat")  # said by the card, else guessed
+    theirs = known or _heat_unit(card.statistics.minimum[index], card.statistics.maximum[index])
     name = card.bands[index].name
     if ours == theirs or "raw" in (ours, theirs):
         doubt = " (units unknown)" if ours != theirs else ""

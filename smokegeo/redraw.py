@@ -14,7 +14,7 @@ from smokegeo.probability import open_probability
 from smokegeo.scene.georeference import locate
 from smokegeo.scene.opening import acquired
 from smokegeo.vectorize import vectorize
-from smokegeo.write import write_polygons
+from smokegeo.write import check_format, write_polygons
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,10 @@ def redraw(prob: Path, out: Path, outline: Outline, *, overwrite: bool = False) 
         threshold = outline.threshold
         if threshold is None:
             threshold = _threshold(tags.get("threshold"), prob)
-        where = locate(raster.src, prob.name)
+        # What `predict --pixel-coords` wrote has no coordinates either.
+        where = locate(raster.src, prob.name, pixel_coords=raster.src.crs is None)
+        if where.crs is None:
+            check_format(out, georeferenced=False)
         shapes = vectorize(raster, threshold, edges=outline.edges, core=outline.core)
         placed = place(
             shapes,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smokegeo.errors import SmokegeoError, UsageError, deepest_cause
+from smokegeo.errors import SmokegeoError, UsageError, deepest_cause, printable
 from smokegeo.files import check_output
 from smokegeo.outputs import Outputs
 from smokegeo.pipeline import Prediction, Request, predict_scene
@@ -94,11 +94,11 @@ def predict_all(
             log.error("Error: %s", result)
         else:
             done.append(result)
-            say(_line(result))
+            say(printable(_line(result)))
     if len(jobs) > 1:
         say(f"{len(done)} of {len(jobs)} scenes done.")
         for scene, error in failed:
-            say(f"  failed: {scene}: {error}")
+            say(printable(f"  failed: {scene}: {error}"))
     return Summary(tuple(done), tuple(failed))
 
 

@@ -12,7 +12,7 @@ from smokegeo.engine import BACKENDS, DEVICES, TTA, Effort
 from smokegeo.errors import UsageError
 from smokegeo.pipeline import Outline, Request
 from smokegeo.probability import first_smoke_value
-from smokegeo.scene.opening import SceneOptions
+from smokegeo.scene.options import SceneOptions
 
 #: Setting -> field of the part it belongs to, where the two names differ.
 _OUTLINE = {"min_area": "min_area_m2", "simplify": "simplify_px"}

@@ -85,14 +85,14 @@ def look_for_blanks(scene: Scene, found: Survey, bands: Sequence[int]) -> tuple[
         return scene, found
     if found.sentinel_share > 0:
         log.warning(
-            "%s: %s of the pixels hold -9999 or a like number, and no nodata is declared; they are "
+            "%s: %s of the pixels hold -9999 or a like number, not declared as nodata; they are "
             "left out. Say --nodata VALUE or --nodata none to decide yourself",
             scene.name,
             _percent(found.sentinel_share),
         )
     if found.zero_share >= _BLANK_SHARE:
         log.warning(
-            "%s: %s of the pixels are 0 in every band, and no nodata is declared; they are left "
+            "%s: %s of the pixels are 0 in every band, not declared as nodata; they are left "
             "out. Say --nodata 0 if they are missing, --nodata none if they are real",
             scene.name,
             _percent(found.zero_share),

@@ -40,8 +40,15 @@ class RowFile:
 
     def write(self, start: int, lines: NDArray[np.uint8]) -> None:
         """Write lines from `start` on."""
-        self.handle.seek(start * self.width)
-        self.handle.write(lines.tobytes())
+        try:
+            self.handle.seek(start * self.width)
+            self.handle.write(lines.tobytes())
+            self.handle.flush()
+        except OSError as error:
+            raise OutputError(
+                f"the map of probabilities cannot be kept ({error.strerror}). Nothing was written; "
+                "free some space or choose another disk."
+            ) from error
 
     def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return lines start..stop-1."""

@@ -30,7 +30,7 @@ class BrightEngine:
     seconds_per_tile: ClassVar[float] = 0.0
     started: ClassVar[Path | None] = None  # made when the second tile begins: work is under way
 
-    def __init__(self, fit: Fit, effort: Effort) -> None:
+    def __init__(self, fit: Fit, effort: Effort, available: object = None) -> None:
         self.effort, self.card = effort, fit.card
         self.calls = 0
 

@@ -8,7 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from toy_models import StubEngine, constant, pixelwise, save_toy, stub_plan, swept, toy_card
+from toy_models import (
+    StubEngine,
+    constant,
+    pixelwise,
+    recipe_for,
+    save_toy,
+    stub_plan,
+    swept,
+    toy_card,
+)
 from toy_scenes import SATELLITE, landscape, scene_of, write_scene
 
 from smokegeo.engine import Effort, Engine
@@ -45,7 +54,7 @@ def plan_for(model, path, tile=48, overlap=12):
     return Plan(
         scene,
         fit,
-        Scaling((1.0,) * count, (0.0,) * count, ""),
+        recipe_for(fit, Scaling((1.0,) * count, (0.0,) * count, "")),
         Grid(scene.width, scene.height, tile, overlap),
     )
 
@@ -60,7 +69,7 @@ def engine_for(plan, **effort):
 def loaded(values, bands=None, **facts):
     """Return what the network is given of a scene that is one tile, and where it is valid."""
     plan = stub_plan(scene_of(values, **facts), 200, 0, bands=bands)
-    with Loader(plan.scene, plan.fit, plan.scaling) as loader:
+    with Loader(plan.scene, plan.fit, plan.recipe) as loader:
         return loader(next(plan.grid.row_tiles(0)))
 
 
@@ -72,7 +81,7 @@ def test_values_are_normalised_by_the_card_and_put_in_its_order():
     )
     plan = stub_plan(scene, bands=card.bands)
     fit = replace(plan.fit, card=card)
-    with Loader(scene, fit, Scaling((0.5, 1.0), (0.0, 30.0), "")) as loader:
+    with Loader(scene, fit, recipe_for(fit, Scaling((0.5, 1.0), (0.0, 30.0), ""))) as loader:
         tensor, valid = loader(next(plan.grid.row_tiles(0)))
     assert valid.all()
     assert tensor.dtype == np.float32
@@ -183,7 +192,7 @@ def test_not_even_the_unrounded_smoke_depends_on_the_batch(model, some_bands):
 
     def smoke(**effort):
         tiles = [tile for row in range(4) for tile in plan.grid.row_tiles(row)]
-        with Loader(plan.scene, plan.fit, plan.scaling) as loader:
+        with Loader(plan.scene, plan.fit, plan.recipe) as loader:
             found = list(smoke_tiles(loader, engine_for(plan, **effort), tiles))
         assert [tile for tile, _, _ in found] == tiles
         return np.stack([np.zeros((32, 32)) if s is None else s for _, s, _ in found])
@@ -227,7 +236,7 @@ def test_only_a_few_tiles_are_in_flight():
                 yield tile
 
     engine = StubEngine(pixelwise, plan.fit.card, batch=2, threads=2)
-    with Loader(plan.scene, plan.fit, plan.scaling) as loader:
+    with Loader(plan.scene, plan.fit, plan.recipe) as loader:
         for done, _ in enumerate(smoke_tiles(loader, engine, tiles()), start=1):
             assert len(asked) - done <= 2 * (2 + 2)
     assert done == len(plan.grid)

@@ -48,7 +48,8 @@ def test_the_text_tells_all_a_user_needs_to_know(run, scene, model):
     assert "as the model knows them" in text
     assert "6 tiles, about " in text
     assert "doubt" not in text
-    assert text.rstrip().splitlines()[-1].strip().startswith("smokegeo predict scene.tif --out")
+    last = text.rstrip().splitlines()[-1].strip()
+    assert last == f"smokegeo predict {scene} --out smoke.gpkg --model {model}"
 
 
 def test_every_doubt_is_said_once(run, scene, model):

@@ -245,7 +245,7 @@ def test_interrupted_again_and_again_it_still_ends_in_the_same_bytes(
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [({"tile": 40}, "tiles"), ({"tta": "flip"}, "network"), ({"scale": 0.5}, "scaling")],
+    [({"tile": 40}, "tiles"), ({"tta": "flip"}, "network"), ({"scale": 0.5}, "units")],
 )
 def test_work_with_other_settings_is_started_afresh(
     broken_off, scene, model, change, reason, caplog
@@ -276,7 +276,6 @@ def test_work_on_a_scene_that_has_changed_is_started_afresh(broken_off, scene, m
     assert not same(out, wanted)
 
 
-@pytest.mark.xfail(strict=True, reason="smokegeo/pipeline.py: the fingerprint lacks --nodata")
 def test_work_with_another_nodata_is_started_afresh(scene, model, tmp_path, monkeypatch, caplog):
     out = tmp_path / "s.gpkg"
     with monkeypatch.context() as patched:
@@ -287,20 +286,9 @@ def test_work_with_another_nodata_is_started_afresh(scene, model, tmp_path, monk
     assert "starting afresh" in said(caplog)
 
 
-@pytest.mark.xfail(strict=True, reason="smokegeo/pipeline.py: the fingerprint of an array is empty")
-def test_work_on_one_array_is_not_gone_on_with_on_another(
-    scene, model, tmp_path, monkeypatch, pixels
-):
-    one = read_cube(scene)
-    other = one.copy(data=landscape(6, (100, 120), seed=5))
-    out, wanted = tmp_path / "s.gpkg", tmp_path / "w.gpkg"
-    with monkeypatch.context() as patched:
-        stop_after(patched, 9)
-        with pytest.raises(Halt):
-            search(one, out, model, resume=True, nodata=0)
-    search(other, out, model, resume=True, nodata=0)
-    search(other, wanted, model, nodata=0)
-    assert same(out, wanted)
+def test_work_on_an_array_cannot_be_resumed(scene, model, tmp_path):
+    with pytest.raises(UsageError, match="only a scene in a file"):
+        search(read_cube(scene), tmp_path / "s.gpkg", model, resume=True)
 
 
 def test_without_resume_nothing_is_kept_and_the_way_is_said(

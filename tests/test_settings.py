@@ -9,7 +9,7 @@ import pytest
 from smokegeo.engine import Effort
 from smokegeo.errors import UsageError
 from smokegeo.pipeline import Outline, Request
-from smokegeo.scene.opening import SceneOptions
+from smokegeo.scene.options import SceneOptions
 from smokegeo.settings import request_from
 
 

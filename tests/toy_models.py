@@ -25,6 +25,7 @@ from smokegeo.sensors import sensor
 from smokegeo.stitch import FULL
 from smokegeo.sweep import Plan, sweep
 from smokegeo.tiles import Grid
+from smokegeo.views import Recipe, make_recipe
 
 #: One branch alone is a quarter of the size and three times as fast as the whole.
 ONE_BRANCH = {"dim": 24, "width_rule": "equal", "fusion": "spectral"}
@@ -117,7 +118,15 @@ def stub_plan(scene: Scene, tile: int = 32, overlap: int = 8, bands: BandSet | N
     fit = Fit(Path("none"), card, match_bands(scene.bands, card.bands))
     count = len(card.bands)
     scaling = Scaling((1.0,) * count, (0.0,) * count, "")
-    return Plan(scene, fit, scaling, Grid(scene.width, scene.height, tile, overlap))
+    grid = Grid(scene.width, scene.height, tile, overlap)
+    return Plan(scene, fit, recipe_for(fit, scaling), grid)
+
+
+def recipe_for(fit: Fit, scaling: Scaling) -> Recipe:
+    """Return how a scene's numbers reach a network that sees them as measured."""
+    unknown = np.full(len(fit.card.bands), np.nan)
+    has = fit.matching.available
+    return make_recipe(fit.card.views, has, scaling.normaliser(fit.card), unknown, unknown)
 
 
 def swept(plan: Plan, engine: Any, *rows: int) -> NDArray[np.uint8]:

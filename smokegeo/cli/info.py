@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -27,13 +29,17 @@ def info(scene: str, as_json: bool, **settings: Any) -> None:
       smokegeo info scene.tif
       smokegeo info scene.tif --model runs/mine/model.safetensors --json
     """
+    from smokegeo.errors import printable
     from smokegeo.inspection import inspect
     from smokegeo.scene.opening import open_scene
     from smokegeo.settings import request_from
 
     request = request_from(settings)
     found = inspect(open_scene(scene, request.scene), request)
+    said = [(f"--{k.replace('_', '-')}", v) for k, v in settings.items() if v not in (None, False)]
+    words = "".join(f" {k}" if v is True else f" {k} {shlex.quote(str(v))}" for k, v in said)
+    found = replace(found, source=shlex.quote(scene), options=words)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     else:
-        click.echo("\n".join(found.lines()))
+        click.echo("\n".join(printable(line) for line in found.lines()))

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from smokegeo import __version__
-from smokegeo.errors import SmokegeoError, Terminated, deepest_cause
+from smokegeo.errors import SmokegeoError, Terminated, deepest_cause, printable
 
 #: Command name -> its module in this package; the module has a function of the same name.
 COMMANDS = (
@@ -119,7 +119,7 @@ def _terminate(*_: object) -> NoReturn:
 def _fail(error: Exception, message: str, code: int, debug: bool) -> NoReturn:
     if debug:
         logging.getLogger("smokegeo").error("traceback of the error below", exc_info=error)
-    raise _Refusal(" ".join(message.split()), code) from None
+    raise _Refusal(printable(" ".join(message.split())), code) from None
 
 
 class _Refusal(click.ClickException):
@@ -131,8 +131,8 @@ class _Refusal(click.ClickException):
 
 
 class _Format(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        text = super().format(record)
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
+        text = printable(super().formatMessage(record))
         return f"Warning: {text}" if record.levelno == logging.WARNING else text
 
 

@@ -58,7 +58,7 @@ _FORMATS = ("gpkg", "geojson", "fgb", "parquet")
     default="torch",
     help="onnx needs `pip install smokegeo[onnx]`.",
 )
-@click.option("--batch", type=click.IntRange(1), help="Tiles per pass. [1 on a CPU, 8 on a GPU]")
+@click.option("--batch", type=click.IntRange(1), help="Tiles per pass on a graphics card. [8]")
 @click.option("--threads", type=click.IntRange(1), help="Tiles at a time on a CPU. [the cores]")
 @click.option("--resume", is_flag=True, help="Keep work that is interrupted, and go on with it.")
 @click.option("--yes", is_flag=True, help="Start even if it will take very long.")

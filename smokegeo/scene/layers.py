@@ -200,7 +200,9 @@ class ArrayLayer:
 
     array: xr.DataArray
     nodata: float | None = None
-    dtype: str = field(default="")
+    dtype: str = ""
+    scale: float = 1.0
+    offset: float = 0.0
 
     def open(self) -> _ArrayReader:
         """Nothing to open: the array is there."""
@@ -227,6 +229,8 @@ class _ArrayReader:
             valid &= usable(band, self.layer.nodata)
         with np.errstate(over="ignore"):
             values = stored.astype(np.float32)
+        if (self.layer.scale, self.layer.offset) != (1.0, 0.0):
+            values = values * np.float32(self.layer.scale) + np.float32(self.layer.offset)
         return values, valid & np.isfinite(values).all(axis=0)
 
 

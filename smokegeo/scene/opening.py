@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +15,14 @@ from rasterio.transform import Affine
 from smokegeo.bandmeta import RasterMeta, raster_meta, read_bands
 from smokegeo.bands import BandSet
 from smokegeo.errors import InputError, UsageError
-from smokegeo.labels import Place
 from smokegeo.scene.areas import bbox_box, window_box
-from smokegeo.scene.georeference import check_place, locate, parse_crs
-from smokegeo.scene.layers import ArrayLayer, Layer, RasterLayer, raster_layer
+from smokegeo.scene.arrays import array_scene
+from smokegeo.scene.georeference import locate
+from smokegeo.scene.layers import Layer, RasterLayer, raster_layer
+from smokegeo.scene.options import SceneOptions
 from smokegeo.scene.products import Product, is_product, read_product
 from smokegeo.scene.rasters import check_pixels, find_file, metadata_of, open_raster
-from smokegeo.scene.scene import SENTINELS, Scene, Source
+from smokegeo.scene.scene import Scene, Source
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,36 +33,6 @@ log = logging.getLogger(__name__)
 _TIME_TAGS = ("ACQUISITIONDATETIME", "acquisition_time", "acquisition time", "TIFFTAG_DATETIME")
 
 
-@dataclass(frozen=True)
-class SceneOptions:
-    """What a user may say about a scene that its file does not say, or says wrongly."""
-
-    bands: str | None = None
-    sensor: str | None = None
-    nodata: str | None = None
-    raw: bool = False
-    crs: str | None = None
-    pixel_coords: bool = False
-    skip_damaged: bool = False
-    bbox: str | None = None
-    window: str | None = None
-
-    @property
-    def nodata_value(self) -> float | None:
-        """The user's nodata as a number; None if there is none or the user said `none`."""
-        if self.nodata is None or self.nodata.casefold() == "none":
-            return None
-        try:
-            return float(self.nodata)
-        except ValueError:
-            raise UsageError(f"--nodata {self.nodata!r} is neither a number nor `none`.") from None
-
-    @property
-    def ignores_nodata(self) -> bool:
-        """True if the user said that every pixel holds data."""
-        return self.nodata is not None and self.nodata_value is None
-
-
 def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None = None) -> Scene:
     """Return the scene in a file, a product folder or an array, checked; its pixels stay there."""
     options = options or SceneOptions()
@@ -69,7 +40,7 @@ def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None =
     if options.bbox is not None and options.window is not None:
         raise UsageError("--bbox and --window are two ways to say one thing; give one.")
     if not isinstance(source, str | Path):
-        scene = _from_array(source, options)
+        scene = array_scene(source, options)
     elif is_product(Path(source)):
         scene = _from_product(read_product(Path(source)), options)
     else:
@@ -106,7 +77,7 @@ def _from_file(path: Path, options: SceneOptions) -> Scene:
                 (s, o) != (1.0, 0.0) for s, o in zip(layer.scales, layer.offsets, strict=True)
             ),
             paths=(str(found),),
-            sentinels=_sentinels(options),
+            sentinels=options.sentinels,
         )
 
 
@@ -175,72 +146,8 @@ def _from_product(product: Product, options: SceneOptions) -> Scene:
         bands_from="product metadata",
         physical=not options.raw,
         paths=tuple(str(file.path) for file in product.files),
-        sentinels=_sentinels(options),
+        sentinels=options.sentinels,
     )
-
-
-def _from_array(array: xr.DataArray, options: SceneOptions) -> Scene:
-    """Take an array (band, y, x), or (y, x) for one band, with its rioxarray georeference."""
-    import rioxarray  # noqa: F401  # registers .rio
-
-    if array.ndim == 2:
-        array = array.expand_dims("band")
-    if array.ndim != 3:
-        raise InputError(f"an array of shape {array.shape} is not (band, y, x).")
-    if array.dtype.kind not in "uifb":
-        raise InputError(
-            f"an array of {array.dtype} values is no scene; smoke is found in numbers."
-        )
-    name = str(array.name or "array")
-    count = array.shape[0]
-    if "wavelength" in array.coords and "name" in array.coords and options.bands is None:
-        from smokegeo.cubes import cube_bands
-
-        bands, source = cube_bands(array), "the array's coordinates"
-    else:
-        texts = array.attrs.get("long_name", ())
-        texts = (texts,) if isinstance(texts, str) else tuple(texts)
-        if "band" in array.coords and array["band"].dtype.kind in "UO":
-            texts = tuple(str(value) for value in array["band"].values)
-        named = texts if len(texts) == count else (None,) * count
-        reading = read_bands(
-            RasterMeta(descriptions=named), sensor=options.sensor, bands=options.bands
-        )
-        for warning in reading.warnings:
-            log.warning("%s: %s", name, warning)
-        bands, source = reading.bands, reading.source
-    height, width = array.shape[1:]
-    nodata = array.rio.nodata if options.nodata is None else options.nodata_value
-    return Scene(
-        name=name,
-        width=width,
-        height=height,
-        place=_array_place(array, name, options),
-        bands=bands,
-        layers=(ArrayLayer(array, None if nodata is None else float(nodata), array.dtype.name),),
-        sources=tuple(Source(0, i) for i in range(count)),
-        bands_from=source,
-        sentinels=_sentinels(options),
-    )
-
-
-def _array_place(array: xr.DataArray, name: str, options: SceneOptions) -> Place:
-    if options.pixel_coords:
-        return Place(None, Affine.identity())
-    crs = array.rio.crs
-    if crs is None and options.crs is not None:
-        crs = parse_crs(options.crs)
-    transform = array.rio.transform(recalc=False)
-    if crs is None or transform == Affine.identity():
-        raise InputError(
-            f"{name} has no georeference. Give it one with .rio.write_crs and "
-            ".rio.write_transform, or use pixel_coords=True."
-        )
-    return check_place(Place(crs, transform), array.shape[2], array.shape[1], name)
-
-
-def _sentinels(options: SceneOptions) -> tuple[float, ...]:
-    return SENTINELS if options.nodata is None else ()
 
 
 def acquired(src: DatasetReader) -> datetime | None:

@@ -77,6 +77,11 @@ class Scene:
         return np.result_type(*(layer.dtype for layer in self.layers)).name
 
     @property
+    def damaged_blocks(self) -> int:
+        """How many blocks could not be read so far, and were left out."""
+        return sum(len(getattr(layer, "unread", ())) for layer in self.layers)
+
+    @property
     def whole(self) -> Box:
         """All of it."""
         return Box(0, 0, self.width, self.height)

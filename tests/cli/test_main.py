@@ -141,15 +141,6 @@ def test_version_is_told(run):
     assert smokegeo.__version__ in result.output
 
 
-def test_predict_refuses_while_no_model_ships(run, tmp_path):
-    scene = tmp_path / "scene.tif"
-    scene.write_bytes(b"")
-    result = run("predict", scene, "--out", tmp_path / "smoke.geojson")
-    assert result.exit_code == 4
-    assert result.output.count("Error:") == 1
-    assert not (tmp_path / "smoke.geojson").exists()
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shell_completion_works(shell):
     done = subprocess.run(

@@ -26,7 +26,8 @@ from faults.scenes import TILED, cube, plume, write_scene
 
 from smokegeo.errors import SmokegeoError
 from smokegeo.scene.layers import Box
-from smokegeo.scene.opening import SceneOptions, open_scene
+from smokegeo.scene.opening import open_scene
+from smokegeo.scene.options import SceneOptions
 from smokegeo.survey import look_for_blanks, survey
 
 #: Numbers that break sums, sizes and offsets.

@@ -173,14 +173,7 @@ def test_any_file_name_is_a_file_name(name, tmp_path, model, bright, run, monkey
     assert "<script>alert" not in (tmp_path / "m.html").read_text("utf-8")
 
 
-#: Names that pyogrio takes apart: found only after the work is done.
-MISTAKEN = ("two\nlines.tif", "a,b;c|d$(touch x)`touch y`.tif", "a\\b.tif")
-BUG = pytest.mark.xfail(reason="atomic_file keeps the name; GDAL trips over it", strict=True)
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[BUG] if n in MISTAKEN else []) for n in NAMES]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_any_name_will_do_for_an_output(name, tmp_path, model, bright, run, monkeypatch) -> None:
     write_scene(tmp_path / "scene.tif")
     monkeypatch.chdir(tmp_path)

@@ -50,7 +50,6 @@ class Case:
     exit: int
     match: str
     out: str = "out/smoke.geojson"
-    bug: str = ""  # known and not mended yet
 
 
 def text(content: str | bytes, name: str = "scene.tif") -> Make:
@@ -271,7 +270,6 @@ CASES = [
         5,
         "written",
         out=f"out/{'x' * 300}.geojson",
-        bug="files.check_output",
     ),
     Case("39 unknown format", scene(), 2, "no vector format", out="out/smoke.docx"),
     Case("40 exists", existing, 2, "exists already.*--overwrite"),
@@ -376,16 +374,7 @@ def _renamed(folder: Path) -> Path:
     return Path(shutil.move(write_scene(folder / "scene.tif"), folder / "scene.gpkg"))
 
 
-def listed(cases: list[Case]) -> list[object]:
-    """Return the cases for pytest, the known bugs marked."""
-    mark = pytest.mark.xfail
-    return [
-        pytest.param(c, id=c.name, marks=[mark(reason=c.bug, strict=True)] if c.bug else [])
-        for c in cases
-    ]
-
-
-@pytest.mark.parametrize("case", listed(CASES))
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_is_refused_in_one_line_and_leaves_nothing(case, tmp_path, model, bright, run) -> None:
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()

@@ -14,7 +14,8 @@ from toy_scenes import PLACE, SATELLITE, UTM, landscape, write_scene
 
 from smokegeo.cubes import make_cube
 from smokegeo.errors import InputError, UsageError
-from smokegeo.scene.opening import SceneOptions, open_scene
+from smokegeo.scene.opening import open_scene
+from smokegeo.scene.options import SceneOptions
 from smokegeo.scene.scene import SENTINELS
 from smokegeo.sensors import sensor
 
@@ -260,16 +261,12 @@ def test_a_part_of_an_array_lies_where_it_was_cut(path, values):
     assert (pixels(scene)[0] == values[:, 6:20, 5:25]).all()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="smokegeo/scene/opening.py: transform(recalc=False) is stale"
-)
 def test_a_thinned_array_has_larger_pixels(path):
     with rioxarray.open_rasterio(path) as array:
         scene = open_scene(array[:, ::2, ::2])
     assert (scene.transform.a, scene.transform.e) == (20, -20)
 
 
-@pytest.mark.xfail(strict=True, reason="smokegeo/scene/opening.py: dims are taken by position")
 def test_an_array_with_its_bands_last_is_turned(path, values):
     with rioxarray.open_rasterio(path) as array:
         scene = open_scene(array.transpose("y", "x", "band"))
@@ -277,9 +274,6 @@ def test_an_array_with_its_bands_last_is_turned(path, values):
     assert (pixels(scene)[0] == values).all()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="smokegeo/scene/opening.py: scale_factor and add_offset are ignored"
-)
 def test_scale_tags_count_in_arrays_too(tmp_path, values):
     path = write_scene(tmp_path / "s.tif", values, scale=1e-4, offset=-0.1)
     with rioxarray.open_rasterio(path) as array:
