@@ -48,6 +48,7 @@ def readers_files(tmp_path: Path) -> Path:
     run_shell(
         "smokegeo simulate satellite --out smoke-scene --scene 64x64 --seed 3 --quiet", tmp_path
     )
+    shutil.copy(tmp_path / "smoke-scene" / "scene.tif", tmp_path / "scene.tif")
     return tmp_path
 
 
