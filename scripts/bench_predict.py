@@ -43,11 +43,11 @@ from smokegeo.engine import Effort, Engine
 from smokegeo.fitting import Fit
 from smokegeo.infer import Loader
 from smokegeo.modelfile import Card, load_model, save_model
-from smokegeo.outputs import Outputs
 from smokegeo.pipeline import Request, predict_scene, prepare
 from smokegeo.scene.opening import open_scene
 from smokegeo.sensors import sensor
 from smokegeo.stitch import FULL
+from smokegeo.writing.outputs import Outputs
 
 PARTS = ("overhead", "loop", "memory", "growth")
 _PATTERN_PX = 1024

@@ -104,7 +104,7 @@ def measure(method: str, path: Path) -> dict[str, float]:
     import rasterio.features
     import shapely
 
-    from smokegeo.vectorize import vectorize
+    from smokegeo.outlines.vectorize import vectorize
 
     base = _peak_mb()
     start = time.perf_counter()

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from smokegeo.engine import Effort, Engine, cores
 from smokegeo.errors import SmokegeoError, UsageError
-from smokegeo.outputs import Outputs
 from smokegeo.pipeline import Prediction, Request, check_request, fingerprint, finish, prepare
 from smokegeo.runs import Job, as_failure
 from smokegeo.scene.opening import open_scene
 from smokegeo.sweep import Plan, sweep
 from smokegeo.work import Work, open_work
+from smokegeo.writing.outputs import Outputs
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -20,8 +20,7 @@ from smokegeo.errors import Terminated, UsageError
 from smokegeo.estimate import estimate, refuse_unpayable
 from smokegeo.files import need_space
 from smokegeo.fitting import Fit, fit_model
-from smokegeo.outputs import Outputs
-from smokegeo.polygons import place
+from smokegeo.outlines.vectorize import vectorize
 from smokegeo.probability import NODATA
 from smokegeo.progress import track
 from smokegeo.radiometry import choose_scaling
@@ -31,9 +30,10 @@ from smokegeo.scene.scene import Scene
 from smokegeo.survey import look_for_blanks, survey
 from smokegeo.sweep import Plan, sweep
 from smokegeo.tiles import Grid
-from smokegeo.vectorize import vectorize
 from smokegeo.views import make_recipe
 from smokegeo.work import RowFile, Work, open_work, work_path
+from smokegeo.writing.outputs import Outputs
+from smokegeo.writing.polygons import place
 
 if TYPE_CHECKING:
     import geopandas

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from smokegeo import __version__
 from smokegeo.errors import UsageError
-from smokegeo.outputs import Outputs
+from smokegeo.outlines.vectorize import vectorize
 from smokegeo.pipeline import Outline
-from smokegeo.polygons import place
 from smokegeo.probability import open_probability
 from smokegeo.scene.georeference import locate
 from smokegeo.scene.opening import acquired
-from smokegeo.vectorize import vectorize
-from smokegeo.write import check_format, write_polygons
+from smokegeo.writing.outputs import Outputs
+from smokegeo.writing.polygons import place
+from smokegeo.writing.write import check_format, write_polygons
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from smokegeo.errors import SmokegeoError, UsageError, deepest_cause, printable
 from smokegeo.files import check_output
-from smokegeo.outputs import Outputs
 from smokegeo.pipeline import Prediction, Request, predict_scene
 from smokegeo.settings import request_from
+from smokegeo.writing.outputs import Outputs
 
 if TYPE_CHECKING:
     import geopandas

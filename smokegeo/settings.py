@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
-from smokegeo.cells import Edges
 from smokegeo.engine import BACKENDS, DEVICES, TTA, Effort
 from smokegeo.errors import UsageError
+from smokegeo.outlines.cells import Edges
 from smokegeo.pipeline import Outline, Request
 from smokegeo.probability import first_smoke_value
 from smokegeo.scene.options import SceneOptions

@@ -7,7 +7,7 @@ import shapely
 from rasterio.crs import CRS
 from rasterio.transform import Affine
 
-from smokegeo.vectorize import Shapes
+from smokegeo.outlines.vectorize import Shapes
 
 UTM = CRS.from_epsg(32647)
 UTM_20M = Affine(20, 0, 250_000, 0, -20, 7_000_000)

@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import ArrayLike, NDArray
 from rasterio.transform import from_origin
 
+from smokegeo.outlines.vectorize import Shapes, vectorize
 from smokegeo.probability import NODATA, ProbabilityRaster, create, open_probability
-from smokegeo.vectorize import Shapes, vectorize
 
 
 @contextmanager

@@ -16,9 +16,9 @@ import smokegeo.cluster
 from smokegeo.cluster import predict_on_cluster
 from smokegeo.engine import Effort
 from smokegeo.errors import InputError, UsageError
-from smokegeo.outputs import Outputs
 from smokegeo.pipeline import Outline, Request, predict_scene
 from smokegeo.work import Work
+from smokegeo.writing.outputs import Outputs
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow

@@ -20,11 +20,11 @@ from toy_scenes import PLACE, UTM, landscape, write_scene
 import smokegeo
 from smokegeo.cubes import make_cube, read_cube
 from smokegeo.errors import InputError, UsageError
-from smokegeo.outputs import Outputs
 from smokegeo.pipeline import predict_scene
 from smokegeo.runs import Summary, as_failure, outputs_for
 from smokegeo.settings import request_from
 from smokegeo.work import work_path
+from smokegeo.writing.outputs import Outputs
 
 TIME = {"ACQUISITIONDATETIME": "2024-08-30T10:05:59Z"}
 

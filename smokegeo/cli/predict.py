@@ -93,9 +93,9 @@ def predict(
 
     Results go to the files; one line per scene goes to standard output.
     """
-    from smokegeo.outputs import Outputs
     from smokegeo.runs import outputs_for, predict_all
     from smokegeo.settings import request_from
+    from smokegeo.writing.outputs import Outputs
 
     request = request_from(settings)
     if out_dir is None:

@@ -362,7 +362,7 @@ def test_no_polygon_is_cut_at_a_tile_seam(tmp_path, model, bright, run) -> None:
 
 def test_very_many_polygons_bring_a_hint(tmp_path, model, bright, run, monkeypatch) -> None:
     """Row 51."""
-    monkeypatch.setattr("smokegeo.write._MANY", 1)
+    monkeypatch.setattr("smokegeo.writing.write._MANY", 1)
     path = write_scene(tmp_path / "scene.tif")
     result = run("predict", path, "--out", tmp_path / "a.geojson", "--model", model)
     assert_done(result, r"2 polygons: QGIS opens \.gpkg")

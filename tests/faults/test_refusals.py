@@ -392,7 +392,7 @@ def test_a_polygon_that_got_lost_on_the_way_is_an_error(
 ) -> None:
     """Row 52."""
     path = write_scene(tmp_path / "in" / "scene.tif")
-    monkeypatch.setattr("smokegeo.write._count", lambda *_: 1)
+    monkeypatch.setattr("smokegeo.writing.write._count", lambda *_: 1)
     (tmp_path / "out").mkdir()
     before = {str(tmp_path): contents(tmp_path)}
     result = run("predict", path, "--out", tmp_path / "out" / f"a{suffix}", "--model", model)

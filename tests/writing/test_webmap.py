@@ -27,12 +27,13 @@ from PIL import Image
 from rasterio.crs import CRS
 from shapely.geometry import shape
 
-from smokegeo import webmap
+import smokegeo
 from smokegeo.errors import OutputError, UsageError
-from smokegeo.qgisstyle import COLOURS
-from smokegeo.webmap import Quicklook, write_map
+from smokegeo.writing import webmap
+from smokegeo.writing.qgisstyle import COLOURS
+from smokegeo.writing.webmap import Quicklook, write_map
 
-ASSETS = Path(webmap.__file__).parent / "assets"
+ASSETS = Path(smokegeo.__file__).parent / "assets"
 UTM = "EPSG:32633"
 BOXES = (
     shapely.box(500_100, 5_000_100, 500_900, 5_000_700),
@@ -447,7 +448,7 @@ def test_the_leaflet_licence_travels_with_the_page(path):
 
 def test_importing_stays_lean():
     heavy = "{'torch', 'matplotlib', 'geopandas'}"
-    code = f"import sys, smokegeo.webmap; print({heavy} & set(sys.modules))"
+    code = f"import sys, smokegeo.writing.webmap; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

@@ -19,10 +19,10 @@ from PIL import Image
 from rasterio.transform import Affine
 from some_shapes import DEGREES, UTM, UTM_1, UTM_1_20M, UTM_20M, blobs, box, ring, some_shapes
 
-from smokegeo.polygons import place
-from smokegeo.write import write_polygons
+from smokegeo.writing.polygons import place
+from smokegeo.writing.write import write_polygons
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts" / "qgis"
 PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
 

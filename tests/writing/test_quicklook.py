@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from toy_scenes import PLACE, UTM, landscape, scene_of
 
-from smokegeo.quicklook import quicklook
+from smokegeo.writing.quicklook import quicklook
 
 
 def test_a_small_scene_is_shown_pixel_by_pixel():

@@ -10,7 +10,7 @@ from rasterio.crs import CRS
 from some_shapes import DEGREES, UTM, UTM_1
 
 from smokegeo.errors import InputError
-from smokegeo.wgs84 import to_wgs84
+from smokegeo.writing.wgs84 import to_wgs84
 
 WGS84 = pyproj.Geod(ellps="WGS84")
 

@@ -18,14 +18,14 @@ import shapely
 from numpy.typing import NDArray
 
 from smokegeo.errors import UsageError
-from smokegeo.ground import geodesic, ground
+from smokegeo.writing.ground import geodesic, ground
 
 if TYPE_CHECKING:
     import geopandas
     from rasterio.crs import CRS
     from rasterio.transform import Affine
 
-    from smokegeo.vectorize import Shapes
+    from smokegeo.outlines.vectorize import Shapes
 
 log = logging.getLogger(__name__)
 

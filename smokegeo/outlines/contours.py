@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from smokegeo.cells import (
+from smokegeo.outlines.cells import (
     BEND,
     BOTTOM,
     CENTRE,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from smokegeo.cells import Ints
-from smokegeo.contours import Chains, Sums
+from smokegeo.outlines.cells import Ints
+from smokegeo.outlines.contours import Chains, Sums
 
 
 @dataclass(frozen=True)

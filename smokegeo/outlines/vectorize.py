@@ -14,13 +14,13 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from smokegeo.cells import Edges
-from smokegeo.contours import trace
 from smokegeo.errors import UsageError
+from smokegeo.outlines.cells import Edges
+from smokegeo.outlines.contours import trace
+from smokegeo.outlines.rings import drop_straight, polygons, split_touching
+from smokegeo.outlines.seams import Rings, Seams
 from smokegeo.probability import NODATA, STEPS, Rows, first_smoke_value
 from smokegeo.progress import track
-from smokegeo.rings import drop_straight, polygons, split_touching
-from smokegeo.seams import Rings, Seams
 
 Progress = Callable[[Iterable[int], str, int], Iterable[int]]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import shapely
 
-from smokegeo.rings import drop_straight, polygons, split_touching
+from smokegeo.outlines.rings import drop_straight, polygons, split_touching
 
 
 def packed(*rings):

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from smokegeo.contours import trace
-from smokegeo.seams import Seams
+from smokegeo.outlines.contours import trace
+from smokegeo.outlines.seams import Seams
 
 COMB = np.array(  # teeth that only meet in the last row
     [

@@ -14,7 +14,7 @@ import shapely
 from numpy.typing import NDArray
 
 from smokegeo.errors import InputError
-from smokegeo.ground import ground
+from smokegeo.writing.ground import ground
 
 if TYPE_CHECKING:
     from rasterio.crs import CRS

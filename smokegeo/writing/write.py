@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from smokegeo.errors import OutputError, UsageError, deepest_cause
 from smokegeo.files import atomic_file
-from smokegeo.geojson import write_geojson
-from smokegeo.qgisstyle import MARK, qml
+from smokegeo.writing.geojson import write_geojson
+from smokegeo.writing.qgisstyle import MARK, qml
 
 if TYPE_CHECKING:
     import geopandas

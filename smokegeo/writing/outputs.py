@@ -14,7 +14,7 @@ from smokegeo.errors import OutputError, UsageError, deepest_cause
 from smokegeo.files import atomic_file, check_output
 from smokegeo.probability import finish
 from smokegeo.scene.scene import Scene
-from smokegeo.write import check_format, write_polygons
+from smokegeo.writing.write import check_format, write_polygons
 
 if TYPE_CHECKING:
     import geopandas
@@ -75,8 +75,8 @@ class Outputs:
             _write_probability(self.probability, raster, scene, facts)
             written.append(self.probability)
         if self.web_map is not None:
-            from smokegeo.quicklook import quicklook
-            from smokegeo.webmap import write_map
+            from smokegeo.writing.quicklook import quicklook
+            from smokegeo.writing.webmap import write_map
 
             write_map(
                 self.web_map,

@@ -11,11 +11,11 @@ import rasterio
 from toy_scenes import landscape, scene_of, write_scene
 
 from smokegeo.errors import OutputError, UsageError
-from smokegeo.outputs import Outputs
-from smokegeo.polygons import place
+from smokegeo.outlines.vectorize import vectorize
 from smokegeo.probability import NODATA
-from smokegeo.vectorize import vectorize
 from smokegeo.work import open_work
+from smokegeo.writing.outputs import Outputs
+from smokegeo.writing.polygons import place
 
 FACTS = {"software": "smokegeo test", "model": "toy"}
 
@@ -138,7 +138,7 @@ def test_polygons_come_last_so_that_they_mean_success(every, scene, tmp_path, mo
     def fails(*args, **kwargs):
         raise OutputError("no map.")
 
-    monkeypatch.setattr("smokegeo.webmap.write_map", fails)
+    monkeypatch.setattr("smokegeo.writing.webmap.write_map", fails)
     refusal(OutputError, write, every, scene, tmp_path)
     assert not every.polygons.exists()
 
@@ -148,7 +148,7 @@ def test_a_raster_that_cannot_be_written_leaves_nothing(every, scene, tmp_path, 
         target.write_text("half")
         raise rasterio.errors.RasterioIOError("disk on fire")
 
-    monkeypatch.setattr("smokegeo.outputs.finish", fails)
+    monkeypatch.setattr("smokegeo.writing.outputs.finish", fails)
     text = refusal(OutputError, write, every, scene, tmp_path)
     assert text.startswith(f"{every.probability}: cannot be written (disk on fire).")
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from smokegeo.cells import Ints
+from smokegeo.outlines.cells import Ints
 
 Points = NDArray[np.float64]
 

@@ -3,7 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smokegeo.cells import BEND, CENTRE, LEFT, NO_ELBOW, RIGHT, TOP, interpolation, routes, states
+from smokegeo.outlines.cells import (
+    BEND,
+    CENTRE,
+    LEFT,
+    NO_ELBOW,
+    RIGHT,
+    TOP,
+    interpolation,
+    routes,
+    states,
+)
 
 EDGES = pytest.mark.parametrize("edges", ["smooth", "pixel"])
 

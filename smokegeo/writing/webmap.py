@@ -31,7 +31,7 @@ from rasterio.warp import Resampling, reproject
 
 from smokegeo.errors import UsageError
 from smokegeo.files import atomic_file
-from smokegeo.qgisstyle import ProbabilityClass, probability_classes
+from smokegeo.writing.qgisstyle import ProbabilityClass, probability_classes
 
 if TYPE_CHECKING:
     import geopandas

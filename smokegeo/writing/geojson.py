@@ -14,7 +14,7 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
-from smokegeo.wgs84 import to_wgs84
+from smokegeo.writing.wgs84 import to_wgs84
 
 if TYPE_CHECKING:
     import geopandas

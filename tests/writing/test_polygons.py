@@ -14,7 +14,7 @@ from rasterio.transform import Affine
 from some_shapes import DEGREES, UTM, UTM_20M, blobs, box, ring, some_shapes
 
 from smokegeo.errors import InputError, UsageError
-from smokegeo.polygons import COLUMNS, place, simplified
+from smokegeo.writing.polygons import COLUMNS, place, simplified
 
 NOON = datetime(2024, 7, 1, 12, tzinfo=UTC)
 GRIDS = {

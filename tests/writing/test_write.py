@@ -22,11 +22,12 @@ from rasterio.crs import CRS
 from rasterio.transform import Affine
 from some_shapes import UTM, UTM_1, UTM_1_20M, UTM_20M, blobs, box, ring, some_shapes
 
-from smokegeo import files, write
+from smokegeo import files
 from smokegeo.errors import OutputError, UsageError
-from smokegeo.polygons import COLUMNS, place
-from smokegeo.qgisstyle import qml
-from smokegeo.write import SUFFIXES, check_format, write_polygons
+from smokegeo.writing import write
+from smokegeo.writing.polygons import COLUMNS, place
+from smokegeo.writing.qgisstyle import qml
+from smokegeo.writing.write import SUFFIXES, check_format, write_polygons
 
 FACTS = {"smokegeo": "0.1.0", "scene": 'a "quoted" <name> – é.tif', "threshold": "0.5"}
 ON_A_SMALL_DISK = """
@@ -34,7 +35,7 @@ import resource, sys
 from pathlib import Path
 import geopandas
 from smokegeo.errors import OutputError
-from smokegeo.write import write_polygons
+from smokegeo.writing.write import write_polygons
 frame = geopandas.read_parquet(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 for target in sys.argv[2:]:

@@ -11,8 +11,8 @@ from scipy import ndimage
 from stored_rasters import is_smoke, rasters, shapes_of, smooth_field, stored
 
 from smokegeo.errors import UsageError
+from smokegeo.outlines.vectorize import vectorize
 from smokegeo.probability import NODATA
-from smokegeo.vectorize import vectorize
 
 EDGES = pytest.mark.parametrize("edges", ["smooth", "pixel"])
 RINGS = np.array(  # an island in a lake in an island

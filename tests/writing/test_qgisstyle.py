@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from smokegeo.errors import UsageError
-from smokegeo.qgisstyle import COLOURS, probability_classes, qml
+from smokegeo.writing.qgisstyle import COLOURS, probability_classes, qml
 
 
 def labels(threshold):

@@ -10,7 +10,7 @@ import shapely
 from hypothesis import given, settings
 from stored_rasters import is_smoke, rasters, shapes_of, smooth_field
 
-from smokegeo.contours import trace
+from smokegeo.outlines.contours import trace
 
 
 def contourpy_polygons(values, level):

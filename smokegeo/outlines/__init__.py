@@ -1,0 +1,1 @@
+"""Outlines of smoke, traced from a probability raster strip by strip."""

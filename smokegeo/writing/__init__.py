@@ -1,0 +1,1 @@
+"""Results: polygons with attributes, their files and styles, and the map for the browser."""
