@@ -33,7 +33,7 @@ class Estimate:
     def words(self) -> str:
         """Return the estimate as people would say it."""
         return (
-            f"{self.tiles} tiles, about {_duration(self.seconds)}, "
+            f"{self.tiles} {'tile' if self.tiles == 1 else 'tiles'}, about {_duration(self.seconds)}, "
             f"{_size(self.disk_bytes)} of disk and {_size(self.memory_bytes)} of memory"
         )
 

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from smokegeo.bands import Matching, match_bands
 from smokegeo.datasets.smoke import SmokeDataset
-from smokegeo.datasets.transforms import Normalise
 from smokegeo.errors import ModelError
 from smokegeo.metrics import ImageScore, Report, count, report
 from smokegeo.modelfile import Model
 from smokegeo.progress import track
+from smokegeo.radiometry import Scaling
 from smokegeo.torchgeo_api import frame_slices
+from smokegeo.views import make_recipe
 
 
 def evaluate(model: Model, dataset: SmokeDataset, threshold: float | None = None) -> Report:
@@ -33,16 +34,21 @@ def probabilities(
     """Yield frame id, scenario tags, smoke probability (H, W) and labels (H, W) of each frame."""
     matching = matched(model, dataset)
     network = model.for_inference()
-    normalise = Normalise(model.card.statistics)
-    available = torch.tensor([matching.available])
+    card = model.card
+    as_measured = Scaling((1.0,) * len(card.bands), (0.0,) * len(card.bands), "").normaliser(card)
     queries = list(frame_slices(dataset))
     for query in track(queries, "scoring", len(queries)):
         sample = dataset[query]
-        image = pick_bands(sample["image"], matching)
-        ready = normalise({"image": image, "mask": sample["mask"]})["image"]
+        image = pick_bands(sample["image"], matching).numpy()
+        valid = np.isfinite(image).all(axis=0)
+        own = image[:, valid].astype(np.float64)
+        recipe = make_recipe(
+            card.views, matching.available, as_measured, own.mean(axis=1), own.std(axis=1)
+        )
+        ready = torch.from_numpy(recipe.channels(image, valid, range(len(card.bands))))
+        available = torch.tensor([recipe.available])
         with torch.inference_mode():
-            everything = bool(available.all())
-            logits = network(ready[None], None if everything else available)
+            logits = network(ready[None], None if bool(available.all()) else available)
             smoke = logits.softmax(dim=1)[0, 1].numpy()
         record = dataset.records[int(sample["frame"])]
         yield record.id, record.scenarios, smoke, sample["mask"].numpy()

@@ -99,9 +99,12 @@ def cli(ctx: click.Context, debug: bool) -> None:
     """Find smoke in multispectral and hyperspectral rasters.
 
     \b
+    Your scene:
+      smokegeo info scene.tif
+      smokegeo predict scene.tif --out smoke.gpkg
     A first look, without any data of your own:
-      smokegeo simulate hss --out smoke-hss --count 20
-      smokegeo check smoke-hss
+      smokegeo simulate satellite --out smoke-scene --scene 512x512
+      smokegeo predict smoke-scene/scene.tif --out smoke.gpkg --map smoke.html
     """
     ctx.obj = {"debug": debug}
 

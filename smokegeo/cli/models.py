@@ -85,6 +85,7 @@ def _describe(card: Card, name: str) -> str:
         f"  smokegeo      {card.smokegeo}",
         f"  sha256        {card.sha256}",
         "Next:",
+        f"  smokegeo predict scene.tif --out smoke.gpkg --model {name}",
         f"  smokegeo evaluate {name} --dataset hss --root DATA",
     ]
     return "\n".join(lines)

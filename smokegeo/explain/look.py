@@ -26,6 +26,7 @@ from smokegeo.models.config import MoPConfig
 from smokegeo.models.mop import MoP
 from smokegeo.models.padding import pad_small_labels
 from smokegeo.torchgeo_api import frame_slices
+from smokegeo.views import MEASURED
 
 Array = NDArray[Any]
 
@@ -58,6 +59,11 @@ class Viewer:
     """A MoP with all it takes to run it on the frames of a dataset."""
 
     def __init__(self, model: Model, dataset: SmokeDataset) -> None:
+        if model.card.views != (MEASURED,):
+            raise ModelError(
+                f"{model.path.name} sees each band in {len(model.card.views)} ways; figures are "
+                "for models that see it in one. Name one that `smokegeo train` wrote."
+            )
         self.model, self.dataset = model, dataset
         self.network = mop_of(model)
         self.matching = matched(model, dataset)

@@ -20,6 +20,7 @@ from smokegeo.errors import ModelError, UsageError
 from smokegeo.files import atomic_file
 from smokegeo.models.folded import FoldedMoP
 from smokegeo.models.padding import pad_small
+from smokegeo.views import MEASURED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,11 +87,12 @@ def metadata(card: Card) -> dict[str, str]:
         "tiles_size": card.tile_px,  # its documentation has this name,
         "tile_size": card.tile_px,  # its code this one
         "tiles_overlap": round(100 * card.overlap_px / card.tile_px),
-        "standardization_mean": [value / 255 for value in card.statistics.mean],
-        "standardization_std": [value / 255 for value in card.statistics.std],
         "seg_thresh": card.threshold,
         "smokegeo_card": card.to_dict(),
     }
+    if card.views == (MEASURED,):  # Deepness cannot show a band in relation to its scene
+        values["standardization_mean"] = [value / 255 for value in card.statistics.mean]
+        values["standardization_std"] = [value / 255 for value in card.statistics.std]
     if card.resolution_m is not None:
         # One number is wanted: the middle of the range, as resolutions go, by their ratio.
         low, high = card.resolution_m
