@@ -32,8 +32,9 @@ class Estimate:
 
     def words(self) -> str:
         """Return the estimate as people would say it."""
+        tiles = "1 tile" if self.tiles == 1 else f"{self.tiles} tiles"
         return (
-            f"{self.tiles} {'tile' if self.tiles == 1 else 'tiles'}, about {_duration(self.seconds)}, "
+            f"{tiles}, about {_duration(self.seconds)}, "
             f"{_size(self.disk_bytes)} of disk and {_size(self.memory_bytes)} of memory"
         )
 
