@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from default_backgrounds import CLEAR, SHADOW, THICK, THIN, Background, read_backgrounds
-from default_samples import BANDS, Sample, satellite_sample
+from default_common import Sample
+from default_satellite import BANDS, satellite_sample
 from numpy.typing import NDArray
 
 from smokegeo.modelfile import Card, Model, load_model
@@ -124,8 +125,8 @@ def simulated(
     print("| | " + " | ".join(judges) + " |\n|---|" + "---:|" * len(judges))
     for title, keep in SUBSETS.items():
         chosen = [with_bands(s, keep) for s in samples if s.has.all() or len(keep) == 3]
-        row(f"{title}, reflectance", [s for s in chosen if s.trusted], judges)
-        row(f"{title}, stretched picture", [s for s in chosen if not s.trusted], judges)
+        row(f"{title}, reflectance", [s for s in chosen if s.trusted.all()], judges)
+        row(f"{title}, stretched picture", [s for s in chosen if not s.trusted.all()], judges)
     for style in ("plume", "core", "veil", "pall"):
         row(f"{style}, as it came", [s for s in samples if s.tag.endswith(style)], judges)
     print()
@@ -146,7 +147,7 @@ def row(title: str, samples: list[Sample], judges: dict[str, tuple[Judge, float]
         for s in samples:
             if s.has.sum() < 2 or not s.has[[0, 2]].all():
                 continue
-            found = judge(s.values, s.has, s.valid, s.trusted) >= level
+            found = judge(s.values, s.has, s.valid, bool(s.trusted.all())) >= level
             known = s.target != 255
             smoke = (s.target == 1) & known
             total += Scored(

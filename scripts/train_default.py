@@ -16,47 +16,120 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import date
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from default_backgrounds import Background, read_backgrounds
-from default_samples import BANDS, Sample, satellite_sample
+from default_camera import Photo, hss_sample, mss_sample, read_photos
+from default_common import Sample
+from default_satellite import satellite_sample
 from torch import Tensor
 
+from smokegeo.bands import BandSet
 from smokegeo.datasets.statistics import BandStatistics
 from smokegeo.modelfile import Card, save_model
 from smokegeo.models.config import ABLATION
 from smokegeo.models.mop import MoP
+from smokegeo.sensors import sensor
 from smokegeo.views import VIEWS, make_recipe
 
-#: Means and spreads of reflectance that measured values are normalised with.
-MEAN = np.array([0.13, 0.13, 0.14, 0.24, 0.22, 0.16], np.float32)
-STD = np.array([0.12, 0.12, 0.13, 0.15, 0.15, 0.13], np.float32)
 #: New samples per step, and how many of the latest ones a step draws from.
 NEW_PER_STEP, BUFFER = 3, 1500
-SIZE_PX = 128
-#: Share of the steps in which samples have all their bands, as reflectances.
+#: Share of the steps in which samples have all their bands, as they were measured.
 EASY_SHARE = 0.35
+PROVISIONAL = "PROVISIONAL: trained for about an hour on one CPU core; see docs/models/log.md."
 
-SUMMARY = (
-    "Smoke in satellite and aerial imagery: blue, green, red, NIR, SWIR1, SWIR2, or some of them. "
-    "PROVISIONAL: trained for an hour on two CPU cores; it takes clouds for smoke more often "
-    "than it should."
-)
 
-_backgrounds: list[Background] = []
+@dataclass(frozen=True)
+class Kind:
+    """A default model: its bands and numbers, and where its samples come from."""
+
+    bands: BandSet
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    maximum: tuple[float, ...]
+    dtype: str
+    size_px: int
+    resolution_m: tuple[float, float] | None
+    summary: str
+    read: Callable[[Path], Sequence[Any]]
+    make: Callable[[int, int, Sequence[Any], int, bool], Sample]
+    facts: Mapping[str, Any]
+
+    @property
+    def dim(self) -> int:
+        """D of the network: a multiple of the bands near the paper's 250."""
+        return 240 if len(self.bands) == 6 else 250 // len(self.bands) * len(self.bands)
+
+
+def _satellite_backgrounds(folder: Path) -> Sequence[Background]:
+    return read_backgrounds(folder, judging=False)
+
+
+KINDS = {
+    "satellite": Kind(
+        sensor("satellite").bands,
+        (1300, 1300, 1400, 2400, 2200, 1600),
+        (1200, 1200, 1300, 1500, 1500, 1300),
+        (10_000.0,) * 6,
+        "uint16",
+        128,
+        (1.0, 60.0),
+        "Smoke from above: blue, green, red, NIR, SWIR1, SWIR2, or some of them.",
+        _satellite_backgrounds,
+        lambda n, seed, have, size, easy: _times(
+            satellite_sample(n, seed, have, size, easy=easy), 10_000
+        ),
+        {"min_bands": 2},
+    ),
+    "mss": Kind(
+        sensor("mss").bands,
+        (110, 110, 110, 25),
+        (60, 60, 60, 25),
+        (255, 255, 255, 500),
+        "uint8",
+        160,
+        None,
+        "Smoke seen by drones and mountain cameras: red, green, blue and heat, or colour alone.",
+        read_photos,
+        lambda n, seed, have, size, easy: mss_sample(n, seed, have, size, easy=easy),
+        {"min_bands": 3, "heat": "celsius"},
+    ),
+    "hss": Kind(
+        sensor("hss").bands,
+        (330.0,) * 25,
+        (200.0,) * 25,
+        (1023.0,) * 25,
+        "uint16",
+        128,
+        None,
+        "Plumes seen by a ground camera with 25 bands from 600 to 974 nm.",
+        lambda folder: (),
+        lambda n, seed, have, size, easy: hss_sample(n, seed, size, easy=easy),
+        {"min_bands": 4},
+    ),
+}
+
+
+def _times(sample: Sample, factor: float) -> Sample:
+    return replace(sample, values=sample.values * np.float32(factor))
+
+
+_have: list[Any] = []
 
 
 def main() -> None:
     """Train, or go on training."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("name", choices=["satellite"])
+    parser.add_argument("name", choices=sorted(KINDS))
     parser.add_argument("--backgrounds", type=Path, required=True)
     parser.add_argument("--work", type=Path, default=Path("work/default"))
     parser.add_argument("--row", choices=sorted(ABLATION), default="e", help="row of the ablation")
@@ -83,12 +156,13 @@ def main() -> None:
         print(f"installed as {package / args.name}.safetensors")
 
 
-def build(row: str = "e") -> MoP:
-    """Return the untrained network: six bands, each seen in two ways."""
+def build(name: str, row: str = "e") -> MoP:
+    """Return the untrained network: each band is a group of its own, seen in two ways."""
+    kind = KINDS[name]
     return MoP(
-        bands=len(BANDS) * len(VIEWS),
-        band_groups=None if row == "bl" else len(BANDS),
-        dim=240,
+        bands=len(kind.bands) * len(VIEWS),
+        band_groups=None if row == "bl" else len(kind.bands),
+        dim=kind.dim,
         width_rule="equal",
         momentum=0.99,
         drop_path=0.0,  # these trainings are short of steps, not of data
@@ -99,9 +173,10 @@ def build(row: str = "e") -> MoP:
 
 def train(args: argparse.Namespace, folder: Path) -> int:
     """Train from the last checkpoint on; return the last step."""
+    kind = KINDS[args.name]
     torch.manual_seed(args.seed)
-    network = build(args.row)
-    average = build(args.row).eval()
+    network = build(args.name, args.row)
+    average = build(args.name, args.row).eval()
     average.load_state_dict(network.state_dict())
     decayed = [p for p in network.parameters() if p.ndim > 1]
     others = [p for p in network.parameters() if p.ndim <= 1]
@@ -116,7 +191,7 @@ def train(args: argparse.Namespace, folder: Path) -> int:
     network.train()
     while step < last:
         while numbers < needed(step, args.batch):
-            buffer.append(as_tensors(next(samples), numbers, args.seed))
+            buffer.append(as_tensors(kind, next(samples), numbers, args.seed))
             numbers += 1
             if len(buffer) > BUFFER:
                 buffer.pop(0)
@@ -141,59 +216,65 @@ def train(args: argparse.Namespace, folder: Path) -> int:
 
 def finish(args: argparse.Namespace, folder: Path, step: int) -> Path:
     """Write the model file of the averaged weights in the last checkpoint."""
-    average = build(args.row).eval()
+    average = build(args.name, args.row).eval()
     state = torch.load(folder / "last.ckpt", weights_only=True)
     average.load_state_dict(state["average"])
-    backgrounds = read_backgrounds(args.backgrounds, judging=False)
-    threshold, f1 = choose_threshold(average, backgrounds)
+    kind = KINDS[args.name]
+    have = kind.read(args.backgrounds)
+    threshold, f1 = choose_threshold(kind, average, have)
     print(f"threshold {threshold:g}, F1 {f1:.3f} on simulated samples of another seed")
-    numbers = [tuple(float(10_000 * v) for v in values) for values in (MEAN, STD)]
-    zero, full = (0.0,) * len(BANDS), (10_000.0,) * len(BANDS)
-    sources = {b.source for b in backgrounds}
     card = Card(
         name=args.name,
         architecture="mop",
         options=average.config.to_dict(),
-        bands=BANDS,
-        statistics=BandStatistics(BANDS.names, *numbers, zero, full, 0),
+        bands=kind.bands,
+        statistics=BandStatistics(
+            kind.bands.names, kind.mean, kind.std, (0.0,) * len(kind.bands), kind.maximum, 0
+        ),
         threshold=threshold,
         tile_px=512,
         overlap_px=128,
-        resolution_m=(1.0, 60.0),
+        resolution_m=kind.resolution_m,
         input={
-            "dtype": "uint16",
+            "dtype": kind.dtype,
             "minimum": 0,
-            "maximum": 10_000,
+            "maximum": max(kind.maximum),
             "views": list(VIEWS),
-            "min_bands": 2,
+            **kind.facts,
         },
         training={
             "config": {"band_dropout": 0.6, "steps": step, "of": args.steps, "seed": args.seed},
             "command": f"scripts/train_default.py {args.name} --seed {args.seed} "
-            f"--steps {args.steps}",
-            "data": "simulated smoke over procedural land and real imagery",
-            "imagery": sorted(f"{s.credit} ({s.licence})" for s in sources),
+            f"--steps {args.steps} --batch {args.batch} --lr {args.lr:g}",
+            "data": {"source": "simulated smoke", "imagery": credits(have)},
             "frames": needed(step, args.batch),
             "date": date.today().isoformat(),
-            "threshold": "best F1 over all pixels of 150 simulated samples of another seed",
+            "threshold": "best F1 over all pixels of 150 samples of another seed",
         },
-        metrics={"simulated": {"f1": round(f1, 4)}},
-        licence="Apache-2.0; trained on imagery of Copernicus Sentinel-2, Landsat and NAIP",
-        summary=SUMMARY,
+        metrics={"samples of another seed": {"f1": round(f1, 4)}},
+        licence="Apache-2.0; imagery: see training",
+        summary=f"{kind.summary} {PROVISIONAL}",
     )
     path = folder / "model.safetensors"
     save_model(path, card, average.state_dict(), half=True)
     return path
 
 
+def credits(have: Sequence[Any]) -> list[str]:
+    """Return whose imagery took part, with its licence."""
+    sources = {b.source for b in have if isinstance(b, Background)}
+    found = sorted(f"{source.credit} ({source.licence})" for source in sources)
+    return [*found, "SmokeSeg (MIT)"] if any(isinstance(h, Photo) for h in have) else found
+
+
 @torch.inference_mode()
-def choose_threshold(network: MoP, backgrounds: list[Background]) -> tuple[float, float]:
+def choose_threshold(kind: Kind, network: MoP, have: Sequence[Any]) -> tuple[float, float]:
     """Return the threshold with the best F1 over all pixels, and that F1."""
     levels = np.arange(0.2, 0.96, 0.05)
     hit, false, missed = np.zeros((3, len(levels)))
     for number in range(150):
-        sample = satellite_sample(number, 55, backgrounds, SIZE_PX)
-        image, available, target = as_tensors(sample, number, 55)
+        sample = kind.make(number, 55, have, kind.size_px, False)
+        image, available, target = as_tensors(kind, sample, number, 55)
         smoke = network(image[None].float(), available[None]).softmax(1)[0, 1]
         known, truth = target != 255, target == 1
         for i, level in enumerate(levels):
@@ -277,7 +358,7 @@ def follow(average: MoP, network: MoP, decay: float) -> None:
             value.copy_(theirs[name])
 
 
-def as_tensors(sample: Sample, number: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def as_tensors(kind: Kind, sample: Sample, number: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return channels, which of them are there, and labels; as `predict` makes them of a scene."""
     rng = np.random.default_rng([seed, 2, number])
     pixels = sample.values[:, sample.valid]
@@ -285,8 +366,14 @@ def as_tensors(sample: Sample, number: int, seed: int) -> tuple[Tensor, Tensor, 
     # A scene is larger than a sample: its mean and spread differ from those of a part.
     mean = mean + rng.normal(0, 0.25) * std
     std = std * np.float32(np.exp(rng.normal(0, 0.2)))
+    gain = 1 / np.array(kind.std, np.float32)
     recipe = make_recipe(
-        VIEWS, sample.has.tolist(), (1 / STD, -MEAN / STD), mean, std, trusted=sample.trusted
+        VIEWS,
+        sample.has.tolist(),
+        (gain, -np.array(kind.mean, np.float32) * gain),
+        mean,
+        std,
+        trusted=sample.trusted.tolist(),
     )
     places = np.flatnonzero(sample.has).tolist()
     channels = recipe.channels(sample.values[places], sample.valid, places)
@@ -301,26 +388,25 @@ def stream(args: argparse.Namespace, first: int) -> Generator[Sample]:
     """Yield the samples from number `first` on, in order, made by other processes."""
     easy = needed(int(EASY_SHARE * args.steps), args.batch)
     with ProcessPoolExecutor(
-        args.workers, initializer=_start_worker, initargs=(args.backgrounds,)
+        args.workers, initializer=_start_worker, initargs=(args.name, args.backgrounds)
     ) as pool:
-        ahead = [
-            pool.submit(_make, first + i, args.seed, easy) for i in range(4 * args.workers + 4)
-        ]
-        number = first + len(ahead)
+        number = first + 4 * args.workers + 4
+        ahead = [pool.submit(_make, args.name, n, args.seed, easy) for n in range(first, number)]
         while True:
             yield ahead.pop(0).result()
-            ahead.append(pool.submit(_make, number, args.seed, easy))
+            ahead.append(pool.submit(_make, args.name, number, args.seed, easy))
             number += 1
 
 
-def _start_worker(folder: Path) -> None:
+def _start_worker(name: str, folder: Path) -> None:
     logging.getLogger("smokegeo").setLevel(logging.ERROR)
     torch.set_num_threads(1)
-    _backgrounds.extend(read_backgrounds(folder, judging=False))
+    _have.extend(KINDS[name].read(folder))
 
 
-def _make(number: int, seed: int, easy: int) -> Sample:
-    return satellite_sample(number, 1000 + seed, _backgrounds, SIZE_PX, easy=number < easy)
+def _make(name: str, number: int, seed: int, easy: int) -> Sample:
+    kind = KINDS[name]
+    return kind.make(number, 1000 + seed, _have, kind.size_px, number < easy)
 
 
 def save(

@@ -62,7 +62,7 @@ def make_recipe(
     scene_mean: NDArray[np.floating],
     scene_std: NDArray[np.floating],
     *,
-    trusted: bool = True,
+    trusted: bool | Sequence[bool] = True,
 ) -> Recipe:
     """Return the recipe for a scene.
 
@@ -72,7 +72,8 @@ def make_recipe(
         measured: Gain and shift of each band that normalise measured values as in training.
         scene_mean: Mean of each band over the scene's valid pixels, NaN for absent bands.
         scene_std: Their spread.
-        trusted: False if the scene's numbers are a picture's rather than measurements.
+        trusted: False if the scene's numbers are a picture's rather than measurements; for all
+            bands, or for each.
     """
     count = len(has)
     gain, shift = np.zeros((2, count, len(views)), np.float32)
@@ -81,7 +82,7 @@ def make_recipe(
         present[:, number] = has
         if view == MEASURED:
             gain[:, number], shift[:, number] = measured
-            present[:, number] &= trusted
+            present[:, number] &= np.asarray(trusted)
         else:
             std = np.where(scene_std > 0, scene_std, 1.0)  # a flat band stays 0
             gain[:, number] = np.nan_to_num(1 / std)

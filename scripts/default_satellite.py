@@ -8,14 +8,15 @@ stretched as users' files have it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from default_backgrounds import THICK, THIN, UNKNOWN, Background
+from default_common import IGNORED, UNLABELLED, Sample, label, stretched
 from numpy.typing import NDArray
 
 from smokegeo.sensors import sensor
-from smokegeo.simulate.fields import Field, enlarge, fractal, smoothstep
+from smokegeo.simulate.fields import enlarge, fractal, smoothstep
 from smokegeo.simulate.frame import cloud_opacity, expose, smoke_layer
 from smokegeo.simulate.optics import Layer, draw_smoke
 from smokegeo.simulate.scenarios import Casting
@@ -24,13 +25,6 @@ from smokegeo.simulate.stage import Stage, build_stage
 from smokegeo.simulate.views import ImageryView
 
 BANDS = sensor("satellite").bands
-#: Smoke that takes away more of the light than this is labelled, less than that is not; between
-#: the two nobody could say.
-LABELLED, UNLABELLED = 0.12, 0.04
-#: A change of reflectance below this is not seen.
-_VISIBLE = 0.012
-IGNORED = 255
-
 _SCENES = ("high_exposure", "complex_background", "cloud_interference")
 #: Which bands a user's file has, and how often: all, colour, colour and NIR, two composites.
 _SUBSETS = (
@@ -42,18 +36,6 @@ _SUBSETS = (
 )
 #: Light that air alone adds at the top of the atmosphere, at most.
 _RAYLEIGH = np.array([0.085, 0.045, 0.02, 0.007, 0.0, 0.0], np.float32)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """An image (6, h, w), which bands it has, whether its numbers are reflectances, and labels."""
-
-    values: NDArray[np.float32]
-    has: NDArray[np.bool_]
-    trusted: bool
-    valid: NDArray[np.bool_]
-    target: NDArray[np.uint8]
-    tag: str
 
 
 def satellite_sample(
@@ -103,15 +85,8 @@ def satellite_sample(
     if not trusted:
         values = stretched(values, valid, has, rng)
     target[~valid] = IGNORED
-    return Sample(values, has, trusted, valid, target, f"{'real' if real else 'made'} {style}")
-
-
-def label(opacity: Field, change: Field) -> NDArray[np.uint8]:
-    """Return 1 for smoke, 0 for none, ignored where it is too thin to be sure."""
-    target = np.zeros(opacity.shape, np.uint8)
-    target[opacity > UNLABELLED] = IGNORED
-    target[(opacity > LABELLED) & (np.abs(change) > _VISIBLE)] = 1
-    return target
+    tag = f"{'real' if real else 'made'} {style}"
+    return Sample(values, has, np.full(6, trusted), valid, target, tag)
 
 
 def draw_smoke_layer(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, Layer]:
@@ -204,22 +179,3 @@ def choose_bands(has: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np
     else:
         keep = rng.random(6) < 0.6
     return keep if (keep & has).sum() >= 2 else np.ones(6, bool)
-
-
-def stretched(
-    values: NDArray[np.float32],
-    valid: NDArray[np.bool_],
-    has: NDArray[np.bool_],
-    rng: np.random.Generator,
-) -> NDArray[np.float32]:
-    """Return the image as a picture of 8 bits, each band or all together stretched."""
-    low_q, high_q = float(rng.uniform(0, 3)), float(rng.uniform(96.5, 100))
-    pixels = values[:, valid][:, ::7]
-    if rng.random() < 0.5:
-        low, high = np.percentile(pixels, (low_q, high_q), axis=1)
-    else:
-        low, high = np.percentile(pixels[has], (low_q, high_q))[:, None] * np.ones(6)
-    scaled = (values - low[:, None, None]) / np.maximum(high - low, 1e-3)[:, None, None]
-    gamma = float(rng.uniform(0.55, 1.15))
-    picture = np.rint(255 * np.clip(scaled, 0, 1) ** gamma) / 255
-    return np.asarray(picture, np.float32)

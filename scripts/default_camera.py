@@ -1,0 +1,152 @@
+"""Training samples for the camera models: colour and heat (mss), and 25 bands (hss).
+
+Simulated views of a drone, a mountain camera or a mosaic camera at a plant, and for mss labelled
+photographs of wildfire smoke among them. Sample number n is always the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from default_common import IGNORED, Sample, label
+from numpy.typing import NDArray
+from PIL import Image
+
+from smokegeo.bands import BandSet
+from smokegeo.sensors import sensor
+from smokegeo.simulate.fields import enlarge
+from smokegeo.simulate.frame import expose, smoke_layer
+from smokegeo.simulate.optics import Layer
+from smokegeo.simulate.scenarios import Casting
+from smokegeo.simulate.stage import Stage, build_stage
+
+_SCENES = ("high_exposure", "low_visibility", "complex_background", "cloud_interference")
+_SMOKES = ("early_stage", "high_transparency", "complex_shape")
+_COLDEST_K = -18.0  # where a simulated thermal camera's span begins, above the air
+_KELVIN = 273.15
+
+
+@dataclass(frozen=True)
+class Photo:
+    """A labelled photograph: colours (3, y, x) 0 to 255 and labels (y, x)."""
+
+    name: str
+    colours: NDArray[np.uint8]
+    labels: NDArray[np.uint8]
+
+
+def read_photos(folder: Path) -> list[Photo]:
+    """Return the labelled photographs of SmokeSeg (MIT), in the order of their names."""
+    found = []
+    for path in sorted((folder / "smoke_photos_smokeseg" / "JPEGImages").glob("*.jpg")):
+        mask = path.parents[1] / "SegmentationClass" / f"{path.stem}.png"
+        colours = np.asarray(Image.open(path).convert("RGB")).transpose(2, 0, 1)
+        found.append(Photo(path.stem, colours, np.asarray(Image.open(mask))))
+    return found
+
+
+def fold_of(photo: Photo, photos: Sequence[Photo], folds: int = 5) -> int:
+    """Return the fold of a photograph; those of one fire and camera share it."""
+    fires = sorted({_fire(p) for p in photos})
+    return fires.index(_fire(photo)) % folds
+
+
+def _fire(photo: Photo) -> str:
+    return photo.name.split("__")[0]
+
+
+def mss_sample(
+    number: int, seed: int, photos: Sequence[Photo], size: int = 160, *, easy: bool = False
+) -> Sample:
+    """Return sample `number` of the colour-and-heat stream; values are 0 to 255 and Celsius."""
+    rng = np.random.default_rng([seed, number, 2])
+    if photos and rng.random() < 0.3:
+        return _photo_sample(photos[int(rng.integers(len(photos)))], size, rng)
+    bands = sensor("mss").bands
+    stage = _stage("mss", bands, size, rng)
+    style, layer = _smoke(stage, number, rng)
+    exposed = expose(stage, layer, bands, rng)
+    values = exposed.values.astype(np.float32)
+    has, trusted = np.ones(4, bool), np.ones(4, bool)
+    heat = rng.random()
+    if heat < (0.2 if easy else 0.45):
+        has[3] = False
+    elif heat < 0.75:
+        share = values[3] / 255
+        values[3] = stage.air_k + _COLDEST_K + share * stage.thermal_span_k - _KELVIN
+    else:
+        trusted[3] = False  # the camera's own 8 bits
+    return Sample(
+        values, has, trusted, np.ones((size, size), bool), label(exposed.opacity, exposed.change),
+        f"made {style}",
+    )  # fmt: skip
+
+
+def hss_sample(number: int, seed: int, size: int = 128, *, easy: bool = False) -> Sample:
+    """Return sample `number` of the 25-band stream; values are the counts of a 10-bit camera."""
+    rng = np.random.default_rng([seed, number, 3])
+    nominal = sensor("hss").bands
+    shift = 0.0 if easy else float(rng.normal(0, 3))
+    bands = BandSet(
+        tuple(replace(b, wavelength_nm=(b.wavelength_nm or 0) + shift) for b in nominal)
+    )
+    stage = _stage("hss", bands, size, rng)
+    style, layer = _smoke(stage, number, rng)
+    exposed = expose(stage, layer, bands, rng)
+    values = exposed.values.astype(np.float32)
+    has = np.ones(len(bands), bool)
+    if not easy and rng.random() < 0.5:
+        has = rng.random(len(bands)) > rng.uniform(0, 0.5)
+        has |= ~has.any()
+    if not easy and rng.random() < 0.3:
+        noisy = rng.random(len(bands)) < 0.15
+        values[noisy] += rng.normal(0, rng.uniform(20, 120), values[noisy].shape).astype(np.float32)
+    trusted = np.full(len(bands), easy or rng.random() < 0.8)
+    if not trusted[0]:
+        values *= np.float32(np.exp(rng.normal(0, 0.6)))
+    return Sample(
+        values, has, trusted, np.ones((size, size), bool), label(exposed.opacity, exposed.change),
+        f"made {style}",
+    )  # fmt: skip
+
+
+def _stage(kind: str, bands: BandSet, size: int, rng: np.random.Generator) -> Stage:
+    scene = str(rng.choice(_SCENES, p=[0.2, 0.12, 0.36, 0.32]))
+    return build_stage(kind, (size, size), bands, scene, rng)
+
+
+def _smoke(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, Layer]:
+    style = str(rng.choice(["none", *_SMOKES, "core"], p=[0.22, 0.2, 0.2, 0.25, 0.13]))
+    if style == "none":
+        return style, Layer(
+            np.zeros(stage.shape, np.float32), np.ones((1, 1), np.float32), stage.smoke
+        )
+    kind = "complex_shape" if style == "core" else style
+    layer = smoke_layer(stage, Casting(number, int(rng.integers(0, 12)), "", kind), rng)
+    if style == "core":
+        layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(2, 5)))
+    return style, layer
+
+
+def _photo_sample(photo: Photo, size: int, rng: np.random.Generator) -> Sample:
+    """Return a part of a photograph, zoomed, mirrored, with other exposure and white balance."""
+    height, width = photo.labels.shape
+    side = int(min(size / np.exp(rng.uniform(np.log(0.35), np.log(1.3))), height, width))
+    top, left = (int(rng.integers(0, n - side + 1)) for n in (height, width))
+    part = np.s_[top : top + side, left : left + side]
+    values = np.zeros((4, size, size), np.float32)
+    for i, colour in enumerate(photo.colours):
+        values[i] = enlarge(colour[part].astype(np.float32), (size, size))
+    rows = np.minimum((np.arange(size) + 0.5) * side / size, side - 1).astype(int)
+    target = photo.labels[part][np.ix_(rows, rows)].copy()
+    target[target > 1] = IGNORED
+    gain = np.exp(rng.normal(0, 0.15)) * np.exp(rng.normal(0, 0.06, (3, 1, 1)))
+    values[:3] = np.clip(values[:3] * gain, 0, 255)
+    values[:3] = 255 * (values[:3] / 255) ** float(np.exp(rng.normal(0, 0.15)))
+    if rng.random() < 0.5:
+        values, target = values[..., ::-1].copy(), target[:, ::-1].copy()
+    has, trusted = np.array([True, True, True, False]), np.ones(4, bool)
+    return Sample(values, has, trusted, np.ones((size, size), bool), target, "photo")
