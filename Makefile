@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+SELECT ?= slow or not slow
+TESTS ?= tests
 
 .PHONY: help demo test lint format setup setup-dev runs clean
 
@@ -19,7 +21,7 @@ demo: setup
 	@$(BIN)/python scripts/demo.py
 
 test: setup-dev
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "$(SELECT)" $(TESTS)
 
 lint: setup-dev
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -85,7 +85,8 @@ def test_a_config_that_is_no_mapping_is_refused(run, tmp_path):
         assert result.output.count("Error:") == 1
 
 
-def test_models_say_what_to_do_when_there_is_none(run, tmp_path):
+def test_models_say_what_to_do_when_there_is_none(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("smokegeo.modelfile.bundled_models", dict)
     result = run("models", "--folder", tmp_path)
     assert result.exit_code == 0
     assert "smokegeo train" in result.output
