@@ -45,7 +45,8 @@ from smokegeo.views import VIEWS, make_recipe
 NEW_PER_STEP, BUFFER = 3, 1500
 #: Share of the steps in which samples have all their bands, as they were measured.
 EASY_SHARE = 0.35
-PROVISIONAL = "PROVISIONAL: trained for about an hour on one CPU core; see docs/models/log.md."
+#: Said at every use until the model is fit to be relied on.
+PROVISIONAL = "not trained to the end; it calls much cloud smoke (docs/models/log.md)"
 
 
 @dataclass(frozen=True)
@@ -247,13 +248,14 @@ def finish(args: argparse.Namespace, folder: Path, step: int) -> Path:
             "command": f"scripts/train_default.py {args.name} --seed {args.seed} "
             f"--steps {args.steps} --batch {args.batch} --lr {args.lr:g}",
             "data": {"source": "simulated smoke", "imagery": credits(have)},
+            "provisional": PROVISIONAL,
             "frames": needed(step, args.batch),
             "date": date.today().isoformat(),
             "threshold": "best F1 over all pixels of 150 samples of another seed",
         },
         metrics={"samples of another seed": {"f1": round(f1, 4)}},
         licence="Apache-2.0; imagery: see training",
-        summary=f"{kind.summary} {PROVISIONAL}",
+        summary=kind.summary,
     )
     path = folder / "model.safetensors"
     save_model(path, card, average.state_dict(), half=True)

@@ -75,6 +75,8 @@ def refuse_misfit(scene: Scene, fit: Fit) -> None:
     needed = int(card.input.get("min_bands", 1))
     if len(fit.used) >= needed:
         _say_absent(scene, fit)
+        if doubt := card.training.get("provisional"):
+            log.warning("model '%s' is provisional: %s", card.name, doubt)
         return
     wanted = _span(card.bands)
     unnamed = "" if scene.bands_from != "band count" else " Name them with --bands or --sensor."

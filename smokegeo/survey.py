@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import rasterio
 from numpy.typing import NDArray
 
 from smokegeo.scene.layers import Box
@@ -19,6 +20,7 @@ _SAMPLES = 8
 _SIDE_PX = 128
 #: Share of pixels that are 0 in every band from which on zeros are taken for missing data.
 _BLANK_SHARE = 0.005
+_CACHE_MB = 64
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,10 @@ def survey(scene: Scene, bands: Sequence[int]) -> Survey:
     """Sample a scene: shares of unusable pixels, and percentiles 0.5 and 99.5 of each band."""
     total = usable = zeros = sentinels = 0
     kept: list[NDArray[np.float32]] = []
-    with replace(scene, sentinels=(), zero_is_blank=False).open() as reader:
+    with (
+        rasterio.Env(GDAL_CACHEMAX=_CACHE_MB),  # no block is needed twice
+        replace(scene, sentinels=(), zero_is_blank=False).open() as reader,
+    ):
         for box in sample_boxes(scene.width, scene.height):
             values, valid = reader.read(box, bands)
             flat = values[:, valid]
