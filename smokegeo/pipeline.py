@@ -11,6 +11,7 @@ import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,8 +21,9 @@ from smokegeo.errors import Terminated, UsageError
 from smokegeo.estimate import estimate, refuse_unpayable
 from smokegeo.files import need_space
 from smokegeo.fitting import Fit, fit_model
+from smokegeo.labels import Place
 from smokegeo.outlines.vectorize import vectorize
-from smokegeo.probability import NODATA
+from smokegeo.probability import NODATA, Rows
 from smokegeo.progress import track
 from smokegeo.radiometry import choose_scaling
 from smokegeo.scene.opening import open_scene
@@ -161,25 +163,46 @@ def finish(
     raster: RowFile, scene: Scene, fit: Fit, threshold: float, outputs: Outputs, request: Request
 ) -> Prediction:
     """Draw the outlines of a finished probability map and write all that was asked for."""
-    outline = request.outline
-    shapes = vectorize(raster, threshold, edges=outline.edges, core=outline.core)
-    placed = place(
-        shapes,
-        scene.transform,
-        scene.crs,
-        min_area_m2=outline.min_area_m2,
-        simplify_px=outline.simplify_px,
+    frame = draw(
+        raster,
+        scene.place,
+        threshold,
+        request.outline,
         model=f"{fit.card.name} {fit.card.sha256[:12]}",
         source=scene.name,
         acquired=scene.acquired,
     )
-    if outline.simplify_px:
-        log.info("simplifying changed the total area by %+.2f %%", 100 * placed.area_drift)
     facts = provenance(scene, fit, threshold, request)
     if request.scene.skip_damaged:
         facts["damaged_blocks"] = str(scene.damaged_blocks)
-    files = outputs.write(placed.frame, raster, scene, threshold, facts)
-    return Prediction(placed.frame, scene.name, fit.card.name, threshold, _analysed(raster), files)
+    files = outputs.write(frame, raster, scene, threshold, facts)
+    return Prediction(frame, scene.name, fit.card.name, threshold, _analysed(raster), files)
+
+
+def draw(
+    raster: Rows,
+    where: Place,
+    threshold: float,
+    outline: Outline,
+    *,
+    model: str,
+    source: str,
+    acquired: datetime | None,
+) -> geopandas.GeoDataFrame:
+    """Return the smoke in a probability map as polygons in their place, with attributes."""
+    placed = place(
+        vectorize(raster, threshold, edges=outline.edges, core=outline.core),
+        where.transform,
+        where.crs,
+        min_area_m2=outline.min_area_m2,
+        simplify_px=outline.simplify_px,
+        model=model,
+        source=source,
+        acquired=acquired,
+    )
+    if outline.simplify_px:
+        log.info("simplifying changed the total area by %+.2f %%", 100 * placed.area_drift)
+    return placed.frame
 
 
 def provenance(scene: Scene, fit: Fit, threshold: float, request: Request) -> dict[str, str]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 from smokegeo import __version__
 from smokegeo.errors import UsageError
-from smokegeo.outlines.vectorize import vectorize
-from smokegeo.pipeline import Outline
+from smokegeo.pipeline import Outline, draw
 from smokegeo.probability import open_probability
 from smokegeo.scene.georeference import locate
 from smokegeo.scene.opening import acquired
 from smokegeo.writing.outputs import Outputs
-from smokegeo.writing.polygons import place
 from smokegeo.writing.write import check_format, write_polygons
-
-log = logging.getLogger(__name__)
 
 #: What the raster itself says of its making, kept in the polygons' metadata.
 _KEPT = ("model", "model_sha256", "scene", "scene_size", "bands", "threshold")
@@ -34,23 +29,19 @@ def redraw(prob: Path, out: Path, outline: Outline, *, overwrite: bool = False) 
         where = locate(raster.src, prob.name, pixel_coords=raster.src.crs is None)
         if where.crs is None:
             check_format(out, georeferenced=False)
-        shapes = vectorize(raster, threshold, edges=outline.edges, core=outline.core)
-        placed = place(
-            shapes,
-            where.transform,
-            where.crs,
-            min_area_m2=outline.min_area_m2,
-            simplify_px=outline.simplify_px,
+        frame = draw(
+            raster,
+            where,
+            threshold,
+            outline,
             model=f"{tags.get('model', '')} {tags.get('model_sha256', '')[:12]}".strip(),
             source=tags.get("scene", prob.name),
             acquired=acquired(raster.src),
         )
-    if outline.simplify_px:
-        log.info("simplifying changed the total area by %+.2f %%", 100 * placed.area_drift)
     facts = {key: tags[key] for key in _KEPT if key in tags}
     facts |= {"software": f"smokegeo {__version__}", "threshold": f"{threshold:g}"}
-    files = write_polygons(placed.frame, out, provenance=facts, style_threshold=threshold)
-    count = len(placed.frame)
+    files = write_polygons(frame, out, provenance=facts, style_threshold=threshold)
+    count = len(frame)
     return (
         f"{prob.name}: {count} smoke polygon{'' if count == 1 else 's'}. "
         f"Wrote {', '.join(map(str, files))}."

@@ -37,11 +37,6 @@ class Outputs:
         """All files asked for."""
         return tuple(p for p in (self.polygons, self.probability, self.web_map) if p is not None)
 
-    @property
-    def folder(self) -> Path | None:
-        """Where work in progress belongs: beside the first output."""
-        return self.files[0].parent if self.files else None
-
     def check(self, source: str | Path | xr.DataArray) -> None:
         """Refuse outputs that could not be written, or would replace the scene."""
         if self.polygons is not None:

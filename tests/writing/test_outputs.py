@@ -36,9 +36,6 @@ def test_outputs_that_can_be_written_pass_and_leave_no_trace(every, tmp_path):
     Outputs().check("scene.tif")
     assert list(tmp_path.iterdir()) == []
     assert every.files == (every.polygons, every.probability, every.web_map)
-    assert every.folder == tmp_path
-    assert Outputs(web_map=tmp_path / "m.html").folder == tmp_path
-    assert Outputs().folder is None
 
 
 @pytest.mark.parametrize(
