@@ -60,9 +60,9 @@ def models(action: str, name: str | None, folder: Path, as_json: bool) -> None:
         )
     else:
         for label, card in found.items():
-            click.echo(
-                f"{label}: {card.architecture}, {len(card.bands)} bands. {card.summary}".rstrip()
-            )
+            doubt = " Provisional." if "provisional" in card.training else ""
+            text = f"{label}: {card.architecture}, {len(card.bands)} bands. {card.summary}"
+            click.echo(text.rstrip() + doubt)
 
 
 def _describe(card: Card, name: str) -> str:
@@ -84,6 +84,7 @@ def _describe(card: Card, name: str) -> str:
         f"  licence       {card.licence or '-'}",
         f"  smokegeo      {card.smokegeo}",
         f"  sha256        {card.sha256}",
+        *(f"  provisional   {doubt}" for doubt in [card.training.get("provisional")] if doubt),
         "Next:",
         f"  smokegeo predict scene.tif --out smoke.gpkg --model {name}",
         f"  smokegeo evaluate {name} --dataset hss --root DATA",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from toy_models import save_toy
 
 from smokegeo.train import TrainConfig, read_config
 
@@ -94,6 +95,12 @@ def test_models_say_what_to_do_when_there_is_none(run, tmp_path, monkeypatch):
     missing = run("models", "show", "fog")
     assert missing.exit_code == 4
     assert missing.output.count("Error:") == 1
+
+
+def test_a_provisional_model_is_called_so(run, tmp_path):
+    path = save_toy(tmp_path / "toy.safetensors", training={"provisional": "half done"})
+    assert "Provisional." in run("models", "--folder", tmp_path).output
+    assert "half done" in run("models", "show", path).output
 
 
 def test_a_damaged_file_among_the_models_is_passed_over_with_a_warning(run, tmp_path):
