@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,13 @@ from numpy.typing import NDArray
 from smokegeo.bands import BandSet, Matching, match_bands
 from smokegeo.errors import InputError, ModelError
 from smokegeo.modelfile import Card, bundled_models, find_model, read_card
+from smokegeo.scene.georeference import pixel_size_m
 from smokegeo.scene.scene import Scene
 
 log = logging.getLogger(__name__)
+
+#: Share of a model's bands from which on the size of pixels decides between models.
+_ENOUGH = 0.5
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ def fit_model(scene: Scene, name: str | Path | None = None) -> Fit:
         fit = Fit(path, read_card(path), match_bands(scene.bands, read_card(path).bands))
         refuse_misfit(scene, fit)
         return fit
-    fits = rank_models(scene.bands)
+    fits = rank_models(scene.bands, pixel_size_m(scene.place, scene.width, scene.height))
     if not fits:
         raise ModelError(
             "this version of smokegeo carries no model of its own. Train one with `smokegeo "
@@ -60,13 +65,32 @@ def fit_model(scene: Scene, name: str | Path | None = None) -> Fit:
     return fits[0]
 
 
-def rank_models(bands: BandSet) -> list[Fit]:
-    """Return the bundled models, best first: most of the scene's bands, then most of their own."""
+def rank_models(bands: BandSet, pixel_m: tuple[float, float] | None = None) -> list[Fit]:
+    """Return the bundled models, best first: the one that has all its bands, or most of them.
+
+    It is a model's own bands that count: a satellite's red edge and NIR also lie within those of a
+    25-band camera, and say little of what that model knows. Where none has all, as with colours,
+    which satellites and cameras share, the size of the pixels on the ground tells.
+    """
     fits = []
     for path in bundled_models().values():
         card = read_card(path)
         fits.append(Fit(path, card, match_bands(bands, card.bands)))
-    return sorted(fits, key=lambda f: (-len(f.used), -len(f.used) / len(f.card.bands), f.card.name))
+
+    def rank(fit: Fit) -> tuple[bool, bool, float, int, str]:
+        share = len(fit.used) / len(fit.card.bands)
+        suits = share >= _ENOUGH and knows_pixels(fit.card, pixel_m)
+        return share < 1, not suits, -share, -len(fit.used), fit.card.name
+
+    return sorted(fits, key=rank)
+
+
+def knows_pixels(card: Card, pixel_m: tuple[float, float] | None) -> bool:
+    """Say whether a model was trained on pixels of about this size; None is a camera's view."""
+    if card.resolution_m is None or pixel_m is None:
+        return (card.resolution_m is None) == (pixel_m is None)
+    low, high = card.resolution_m
+    return 0.5 * low <= math.sqrt(pixel_m[0] * pixel_m[1]) <= 2 * high
 
 
 def refuse_misfit(scene: Scene, fit: Fit) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from smokegeo.estimate import Estimate, estimate
-from smokegeo.fitting import rank_models
+from smokegeo.fitting import knows_pixels, rank_models
 from smokegeo.modelfile import bundled_models
 from smokegeo.pipeline import Request, prepare
-from smokegeo.scene.georeference import to_wgs84
+from smokegeo.scene.georeference import pixel_size_m
 from smokegeo.scene.scene import Scene
 from smokegeo.survey import Survey, look_for_blanks, survey
 
@@ -98,8 +98,8 @@ class Inspection:
 def inspect(scene: Scene, request: Request) -> Inspection:
     """Look at a scene the way `predict` would, up to the first tile."""
     everything = range(len(scene.bands))
-    pixel = pixel_size_m(scene)
-    if request.model is None and not (bundled_models() and rank_models(scene.bands)[0].used):
+    pixel = pixel_size_m(scene.place, scene.width, scene.height)
+    if request.model is None and not (bundled_models() and rank_models(scene.bands, pixel)[0].used):
         found = survey(scene, everything)
         return Inspection(*look_for_blanks(scene, found, everything), pixel)
     ready = prepare(scene, request)
@@ -107,10 +107,9 @@ def inspect(scene: Scene, request: Request) -> Inspection:
     scene, card = plan.scene, plan.fit.card
     found = survey(scene, everything)
     doubts = []
-    if pixel is not None and card.resolution_m is not None:
+    if pixel is not None and card.resolution_m is not None and not knows_pixels(card, pixel):
         low, high = card.resolution_m
-        if not 0.5 * low <= float(np.sqrt(pixel[0] * pixel[1])) <= 2 * high:
-            doubts.append(f"the model was trained on pixels of {low:g} to {high:g} m")
+        doubts.append(f"the model was trained on pixels of {low:g} to {high:g} m")
     return Inspection(
         scene,
         found,
@@ -122,20 +121,6 @@ def inspect(scene: Scene, request: Request) -> Inspection:
         estimate(scene, plan.grid, ready.engine),
         tuple(doubts),
     )
-
-
-def pixel_size_m(scene: Scene) -> tuple[float, float] | None:
-    """Return width and height of a pixel at the scene's middle, in metres on the ground."""
-    if scene.crs is None:
-        return None
-    import pyproj
-
-    x, y = scene.width / 2, scene.height / 2
-    lon, lat = to_wgs84(scene.place, np.array([x, x + 1, x]), np.array([y, y, y + 1]))
-    if not (np.isfinite(lon).all() and np.isfinite(lat).all()):
-        return None
-    _, _, metres = pyproj.Geod(ellps="WGS84").inv(lon[[0, 0]], lat[[0, 0]], lon[1:], lat[1:])
-    return float(metres[0]), float(metres[1])
 
 
 def _number(value: float) -> float | None:

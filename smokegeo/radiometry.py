@@ -23,6 +23,8 @@ _THERMAL_NM = 3000.0
 #: Values this many times beyond the training range are certainly in other units.
 _FAR = 20.0
 _KELVIN = 273.15
+_UNKNOWN = " (units unknown)"
+_CAMERA_FULL = (1023.0, 4095.0, 16_383.0, 65_535.0)
 #: Somewhere, in some band, every scene is darker than this reflectance.
 _DARKEST = 0.4
 
@@ -31,13 +33,14 @@ _DARKEST = 0.4
 class Scaling:
     """For each band of the model, in its order: model units = factor * value + offset.
 
-    `trusted` is False if the numbers are a picture's, so that only their pattern means something.
+    A band is not `trusted` if its numbers are a picture's, so that only their pattern means
+    something.
     """
 
     factors: tuple[float, ...]
     offsets: tuple[float, ...]
     words: str
-    trusted: bool = True
+    trusted: bool | tuple[bool, ...] = True
 
     def normaliser(self, card: Card) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return (a, b) such that a * value + b is what the network eats."""
@@ -56,7 +59,7 @@ def choose_scaling(
     for all bands that see light. Thermal bands are converted between kelvins and degrees.
     """
     count = len(card.bands)
-    factors, offsets = [1.0] * count, [0.0] * count
+    factors, offsets, trusted = [1.0] * count, [0.0] * count, [True] * count
     places = [i for i, there in enumerate(matching.available) if there]
     light = [i for i in places if not is_thermal(card.bands[i])]
     words = []
@@ -69,16 +72,17 @@ def choose_scaling(
         if is_thermal(card.bands[i]):
             factors[i], offsets[i], reason = _thermal(found, places.index(i), i, card)
             words.append(reason)
-    trusted = True
-    if RELATIVE in card.views and scale is None:
-        trusted = _is_measured(
-            scene, [found.low[places.index(i)] * factors[i] for i in light], card
-        )
-        if not trusted:
-            words.append("not plausible as reflectances, so only their pattern in the scene counts")
-    if trusted:
+            # Only a model that also sees each band in relation to the scene can do without units.
+            trusted[i] = RELATIVE not in card.views or not reason.endswith(_UNKNOWN)
+    lows = [found.low[places.index(i)] * factors[i] for i in light]
+    if RELATIVE in card.views and scale is None and not _is_measured(scene, lows, card):
+        words.append("not plausible as reflectances, so only their pattern in the scene counts")
+        for i in light:
+            trusted[i] = False
+    else:
         _warn_far(scene, found, places, card, factors, offsets)
-    return Scaling(tuple(factors), tuple(offsets), "; ".join(filter(None, words)), trusted)
+    told = "; ".join(filter(None, words))
+    return Scaling(tuple(factors), tuple(offsets), told, tuple(trusted))
 
 
 def _is_measured(scene: Scene, lows: Sequence[float], card: Card) -> bool:
@@ -86,10 +90,11 @@ def _is_measured(scene: Scene, lows: Sequence[float], card: Card) -> bool:
 
     Pictures have 8 bits. Counts of a sensor lie far from 0 even in the dark, in every band.
     """
+    if card.input.get("dtype") == "uint8":  # a camera's model: pictures are what it knows
+        return True
     if scene.dtype == "uint8" and not scene.physical:
         return False
-    full = full_scale(str(card.input.get("dtype", "uint16")), max(card.statistics.maximum))
-    return not lows or math.isnan(lows[0]) or min(lows) < _DARKEST * full
+    return not lows or math.isnan(lows[0]) or min(lows) < _DARKEST * _card_full(card)
 
 
 def is_thermal(band: Band) -> bool:
@@ -99,12 +104,15 @@ def is_thermal(band: Band) -> bool:
     return band.wavelength_nm >= _THERMAL_NM
 
 
-def full_scale(dtype: str, high: float) -> float:
+def full_scale(dtype: str, high: float, *, counts: bool = False) -> float:
     """Return the number that stands for "all light reflected" in data of such type and range.
 
     1 for reflectances, 255 for pictures of 8 bits, 10000 for scaled reflectances and counts of
-    sensors, 65535 for pictures of 16 bits.
+    sensors, 65535 for pictures of 16 bits. With `counts` whole numbers are those of a camera,
+    whose full scale is the highest of 10, 12, 14 or 16 bits.
     """
+    if counts and dtype != "uint8" and not dtype.startswith("float"):
+        return next((full for full in _CAMERA_FULL if high <= full), _CAMERA_FULL[-1])
     if dtype == "uint8":
         return 255.0
     if dtype.startswith("float") and high <= 3:
@@ -112,6 +120,14 @@ def full_scale(dtype: str, high: float) -> float:
     if dtype.startswith("float") and high <= 255:
         return 255.0
     return 10_000.0 if not high > 30_000 else 65_535.0
+
+
+def _card_full(card: Card, light: Sequence[int] = ()) -> float:
+    """Return the number that stands for "all light reflected" in a model's training data."""
+    if "full" in card.input:
+        return float(card.input["full"])
+    maxima = [card.statistics.maximum[i] for i in light] or card.statistics.maximum
+    return full_scale(str(card.input.get("dtype", "uint16")), max(maxima))
 
 
 def _light_factor(
@@ -126,10 +142,9 @@ def _light_factor(
         return scale, f"values times {scale:g}, as you said"
     high = max(found.high[places.index(i)] for i in light)
     dtype = "float32" if scene.physical else scene.dtype
-    ours = full_scale(dtype, high if math.isfinite(high) else 0.0)
-    theirs = full_scale(
-        str(card.input.get("dtype", "uint16")), max(card.statistics.maximum[i] for i in light)
-    )
+    counts = "full" in card.input
+    ours = full_scale(dtype, high if math.isfinite(high) else 0.0, counts=counts)
+    theirs = _card_full(card, light)
     top = "no valid pixels" if math.isnan(high) else f"up to {high:.4g}"
     if ours == theirs:
         return 1.0, f"{scene.dtype} values {top}, as the model knows them"
@@ -145,7 +160,7 @@ def _thermal(found: Survey, place: int, index: int, card: Card) -> tuple[float, 
     theirs = known or _heat_unit(card.statistics.minimum[index], card.statistics.maximum[index])
     name = card.bands[index].name
     if ours == theirs or "raw" in (ours, theirs):
-        doubt = " (units unknown)" if ours != theirs else ""
+        doubt = _UNKNOWN if ours != theirs else ""
         return 1.0, 0.0, f"{name} in {ours}{doubt}"
     to_celsius = {"celsius": (1.0, 0.0), "kelvin": (1.0, -_KELVIN), "centikelvin": (0.01, -_KELVIN)}
     gain, shift = to_celsius[ours]

@@ -57,6 +57,40 @@ def test_between_models_that_see_as_much_the_fuller_one_wins(bundled):
     assert (first.card.name, second.card.name) == ("mss", "satellite")
 
 
+@pytest.fixture(scope="module")
+def families(tmp_path_factory):
+    """Models as the package has them: one for pixels of 1 to 60 m, two for cameras."""
+    folder = tmp_path_factory.mktemp("families")
+    spans = {"hss": None, "mss": None, "satellite": (1.0, 60.0)}
+    return {
+        name: save_toy(folder / f"{name}.safetensors", name, resolution_m=span)
+        for name, span in spans.items()
+    }
+
+
+RGB = BandSet(sensor("mss").bands.subset(["red", "green", "blue"]).bands)
+
+
+@pytest.mark.parametrize(
+    ("bands", "pixel_m", "chosen"),
+    [
+        (RGB, (10.0, 10.0), "satellite"),
+        (RGB, (0.05, 0.05), "mss"),  # a drone's mosaic
+        (RGB, None, "mss"),  # a photograph
+        (sensor("sentinel2").bands, (10.0, 10.0), "satellite"),
+        (sensor("sentinel2").bands, None, "satellite"),  # seven of its bands lie within hss
+        (sensor("hss").bands, None, "hss"),
+        (sensor("hss").bands, (2.0, 2.0), "hss"),  # red and NIR alone are no satellite's scene
+        (sensor("mss").bands, (0.2, 0.2), "mss"),
+    ],
+)
+def test_pixels_on_the_ground_tell_satellites_from_cameras(
+    families, monkeypatch, bands, pixel_m, chosen
+):
+    monkeypatch.setattr("smokegeo.fitting.bundled_models", lambda: families)
+    assert rank_models(bands, pixel_m)[0].card.name == chosen
+
+
 def test_a_named_model_is_used_even_if_another_fits_better(bundled, models):
     assert fit_model(scene("sentinel2"), "mss").card.name == "mss"
     assert fit_model(scene("sentinel2"), models["mss"]).path == models["mss"].resolve()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 
 import numpy as np
 import pytest
 from toy_models import save_toy
-from toy_scenes import PLACE, landscape, scene_of, write_scene
+from toy_scenes import PLACE, landscape, write_scene
 
-from smokegeo.inspection import inspect, pixel_size_m
-from smokegeo.labels import Place
+from smokegeo.inspection import inspect
 from smokegeo.pipeline import Request
 from smokegeo.scene.opening import open_scene
 
@@ -116,27 +114,3 @@ def test_info_refuses_what_predict_refuses_with_the_same_code(run, model, tmp_pa
             run("predict", *args, "--model", model, "--out", tmp_path / "s.gpkg").exit_code,
         ]
         assert codes == [code, code]
-
-
-# The size of a pixel on the ground
-
-
-def test_the_pixel_size_is_that_on_the_ground():
-    degrees = Place(_crs(4326), PLACE.__class__(0.001, 0, 15, 0, -0.001, 60.01))
-    width, height = pixel_size_m(scene_of(landscape(1, (20, 20)), place=degrees))
-    assert width == pytest.approx(111_320 * 0.001 * math.cos(math.radians(60)), rel=0.01)
-    assert height == pytest.approx(111.4, rel=0.01)
-    mercator = Place(_crs(3857), PLACE.__class__(10, 0, 1_670_000, 0, -10, 8_400_000))
-    width, height = pixel_size_m(scene_of(landscape(1, (20, 20)), place=mercator))
-    assert width == pytest.approx(5, rel=0.02)  # at 60 degrees Mercator doubles everything
-    assert height == pytest.approx(5, rel=0.02)
-
-
-def test_a_scene_in_pixels_has_no_size_on_the_ground():
-    assert pixel_size_m(scene_of(landscape(1, (20, 20)), placed=False)) is None
-
-
-def _crs(code):
-    from rasterio.crs import CRS
-
-    return CRS.from_epsg(code)

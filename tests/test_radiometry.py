@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,6 +156,50 @@ def test_raw_heat_of_the_same_kind_is_taken_as_it_is():
 )
 def test_thermal_bands_are_known_by_wavelength_or_name(band, hot):
     assert is_thermal(band) is hot
+
+
+# Which numbers can be trusted
+
+BOTH = {"views": ["measured", "relative"]}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "trusted"),
+    [
+        ("uint16", ramp(100, 8000, "uint16"), True),
+        ("uint16", ramp(5, 250, "uint8"), False),  # a stretched picture for a satellite's model
+        ("uint16", ramp(7000, 9000, "uint16"), False),  # raw counts: nothing is that bright
+        ("uint8", ramp(5, 250, "uint8"), True),  # a picture for a camera's model
+    ],
+)
+def test_light_is_trusted_if_it_can_be_what_the_model_knows(dtype, values, trusted):
+    card = toy_card(LIGHT, high=255.0 if dtype == "uint8" else 9000.0)
+    card = replace(card, input={"dtype": dtype, **BOTH})
+    assert scaling(values, card).trusted == (trusted, trusted)
+
+
+def test_heat_without_a_unit_is_distrusted_alone():
+    card = replace(heat_card(CELSIUS), input={"dtype": "uint16", "heat": "celsius", **BOTH})
+    light = ramp(100, 8000, "float32", 1)
+    raw = np.concatenate([light, ramp(0, 255, "float32", 1)])
+    assert scaling(raw, card).trusted == (True, False)
+    kelvin = np.concatenate([light, ramp(270, 320, "float32", 1)])
+    assert scaling(kelvin, card).trusted == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("values", "factor"),
+    [
+        (ramp(10, 1000, "uint16"), 1),
+        (ramp(10, 4000, "uint16"), 1023 / 4095),
+        (ramp(10, 60_000, "uint16"), 1023 / 65_535),
+        (ramp(5, 250, "uint8"), 1023 / 255),
+        (ramp(0.01, 0.8, "float32"), 1023),
+    ],
+)
+def test_counts_of_a_camera_are_brought_to_the_bits_of_the_model_s(values, factor):
+    card = replace(toy_card(LIGHT, high=1023.0), input={"dtype": "uint16", "full": 1023})
+    assert scaling(values, card).factors == pytest.approx((factor, factor))
 
 
 # Doubts

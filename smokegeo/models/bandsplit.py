@@ -14,6 +14,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from smokegeo.models.config import MoPConfig
+from smokegeo.models.resize import sum_resized
 
 #: Channel expansion inside a block.
 EXPANSION = 4
@@ -142,15 +143,9 @@ class BandSplitEncoder(nn.Module):
         resizing: each map goes through the product of the two at its own resolution, and only
         the sum is made at full size. The concatenated tensor of 4 D channels never exists.
         """
-        total: Tensor | None = None
-        for (weight, bias), features in zip(self.merged_weights(), maps, strict=True):
-            y = F.conv2d(features, weight, bias, groups=self.config.groups)
-            if total is None:
-                total = y
-            else:
-                total = total + F.interpolate(y, size=total.shape[2:], mode="bilinear")
-        assert total is not None  # noqa: S101  (there are four stages)
-        return total
+        groups = self.config.groups
+        pairs = zip(self.merged_weights(), maps, strict=True)
+        return sum_resized([F.conv2d(x, *linear, groups=groups) for linear, x in pairs])
 
     def merged_weights(self) -> list[tuple[Tensor, Tensor | None]]:
         """Return, per stage, the grouped 1x1 weights of fuse after align; the bias goes first."""

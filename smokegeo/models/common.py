@@ -8,6 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from smokegeo.models.config import STAGE_CHANNELS, MoPConfig
+from smokegeo.models.resize import sum_resized
 
 HEADS = (1, 2, 5, 8)
 REDUCTIONS = (8, 4, 2, 1)
@@ -43,17 +44,12 @@ class CommonBranch(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Encode, align, fuse; the two linear steps are done as one, at each map's own size."""
-        total: Tensor | None = None
+        maps = []
         for i, (module, features) in enumerate(zip(self.align, self.encoder(x), strict=True)):
             align = cast("nn.Conv2d", module)
             weight = self.fuse.weight[:, i * self.dim : (i + 1) * self.dim, 0, 0]
             # A bias of `align` passes through `fuse`; 1x1 convolutions commute with resizing.
             merged = weight @ align.weight[:, :, 0, 0]
             bias = weight @ cast("Tensor", align.bias)
-            y = F.conv2d(features, merged[:, :, None, None], bias)
-            if total is None:
-                total = y
-            else:
-                total = total + F.interpolate(y, size=total.shape[2:], mode="bilinear")
-        assert total is not None  # noqa: S101  (there are four stages)
-        return F.relu(self.norm(total))
+            maps.append(F.conv2d(features, merged[:, :, None, None], bias))
+        return F.relu(self.norm(sum_resized(maps)))

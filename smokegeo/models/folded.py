@@ -25,6 +25,7 @@ from smokegeo.models.bandsplit import EXPANSION
 from smokegeo.models.config import MoPConfig
 from smokegeo.models.lean_mit import LeanMiT
 from smokegeo.models.padding import pad_small
+from smokegeo.models.resize import sum_resized
 from smokegeo.models.weights import Weights
 
 
@@ -144,7 +145,7 @@ class _Common(nn.Module):
 
     def forward(self, stem: Tensor) -> Tensor:
         maps = [_mix(w, m) for w, m in zip(self.project, self.encoder(stem), strict=True)]
-        return _mix(self.head, _sum_resized(maps).add_(self.bias).relu_())
+        return _mix(self.head, sum_resized(maps).add_(self.bias).relu_())
 
 
 class _Individual(nn.Module):
@@ -214,7 +215,7 @@ class _Individual(nn.Module):
                 gate = present.repeat_interleave(config.stage_widths[i], dim=1)
                 gated = x * gate[:, :, None, None]
             maps.append(_mix(self.project[i], gated))
-        everything = _sum_resized(maps)
+        everything = sum_resized(maps)
         if present is None:
             everything += (self.out_bias + self.band_bias.sum(dim=1))[:, None, None]
         else:
@@ -371,25 +372,3 @@ def _mix(weight: Tensor, x: Tensor) -> Tensor:
     Several times faster on CPUs than a convolution call, and takes channels-last maps as they are.
     """
     return torch.matmul(weight, x.flatten(2)).view(x.shape[0], -1, x.shape[2], x.shape[3])
-
-
-def _sum_resized(maps: list[Tensor]) -> Tensor:
-    """Bring all maps (B, C, h, w) to the size of the first, bilinearly, and add them up.
-
-    Bilinear resizing is a matrix on the rows and one on the columns. Written so, the columns take
-    one product per map and the rows one for all maps together, straight into the sum.
-    """
-    first = maps[0]
-    b, c, height, width = first.shape
-    narrow = [torch.matmul(m, _resizer(m.shape[3], width, m).T) for m in maps[1:]]
-    rows = torch.cat([_resizer(m.shape[2], height, m) for m in maps[1:]], dim=1)
-    stacked = torch.cat(narrow, dim=2).flatten(0, 1)
-    return torch.baddbmm(
-        first.reshape(b * c, height, width), rows.expand(b * c, -1, -1), stacked
-    ).view(b, c, height, width)
-
-
-def _resizer(source: int, target: int, like: Tensor) -> Tensor:
-    """Return the matrix (target, source) of linear interpolation, as `F.interpolate` does it."""
-    eye = torch.eye(source, dtype=like.dtype, device=like.device)
-    return F.interpolate(eye[None], size=target, mode="linear")[0].T

@@ -126,3 +126,17 @@ def _say_sidecars(src: DatasetReader, name: str) -> None:
             text = path.read_bytes()[:1_000_000]
             if b"<GeoTransform>" in text or b"<SRS" in text:
                 log.info("%s: georeference from %s", name, path.name)
+
+
+def pixel_size_m(place: Place, width: int, height: int) -> tuple[float, float] | None:
+    """Return width and height of a pixel at the scene's middle, in metres on the ground."""
+    if place.crs is None:
+        return None
+    import pyproj
+
+    x, y = width / 2, height / 2
+    lon, lat = to_wgs84(place, np.array([x, x + 1, x]), np.array([y, y, y + 1]))
+    if not (np.isfinite(lon).all() and np.isfinite(lat).all()):
+        return None
+    _, _, metres = pyproj.Geod(ellps="WGS84").inv(lon[[0, 0]], lat[[0, 0]], lon[1:], lat[1:])
+    return float(metres[0]), float(metres[1])
