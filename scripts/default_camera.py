@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from default_common import IGNORED, Sample, label
+from default_common import IGNORED, Sample, closer, label
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -27,6 +27,8 @@ _SCENES = ("high_exposure", "low_visibility", "complex_background", "cloud_inter
 _SMOKES = ("early_stage", "high_transparency", "complex_shape")
 _COLDEST_K = -18.0  # where a simulated thermal camera's span begins, above the air
 _KELVIN = 273.15
+#: Parts of the photographs for cross-validation.
+FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,15 @@ def read_photos(folder: Path) -> list[Photo]:
     return found
 
 
-def fold_of(photo: Photo, photos: Sequence[Photo], folds: int = 5) -> int:
+def fold_of(photo: Photo, photos: Sequence[Photo], folds: int = FOLDS) -> int:
     """Return the fold of a photograph; those of one fire and camera share it."""
     fires = sorted({_fire(p) for p in photos})
     return fires.index(_fire(photo)) % folds
+
+
+def without_fold(photos: Sequence[Photo], fold: int) -> list[Photo]:
+    """Return the photographs of all other folds."""
+    return [photo for photo in photos if fold_of(photo, photos) != fold]
 
 
 def _fire(photo: Photo) -> str:
@@ -63,7 +70,7 @@ def mss_sample(
 ) -> Sample:
     """Return sample `number` of the colour-and-heat stream; values are 0 to 255 and Celsius."""
     rng = np.random.default_rng([seed, number, 2])
-    if photos and rng.random() < 0.3:
+    if photos and rng.random() < 0.45:
         return _photo_sample(photos[int(rng.integers(len(photos)))], size, rng)
     bands = sensor("mss").bands
     stage = _stage("mss", bands, size, rng)
@@ -128,7 +135,7 @@ def _smoke(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, La
     layer = smoke_layer(stage, Casting(number, int(rng.integers(0, 12)), "", kind), rng)
     if style == "core":
         layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(2, 5)))
-    return style, layer
+    return style, closer(layer, rng, 2.0) if rng.random() < 0.3 else layer
 
 
 def _photo_sample(photo: Photo, size: int, rng: np.random.Generator) -> Sample:
@@ -136,6 +143,11 @@ def _photo_sample(photo: Photo, size: int, rng: np.random.Generator) -> Sample:
     height, width = photo.labels.shape
     side = int(min(size / np.exp(rng.uniform(np.log(0.35), np.log(1.3))), height, width))
     top, left = (int(rng.integers(0, n - side + 1)) for n in (height, width))
+    smoke = np.argwhere(photo.labels == 1)
+    if len(smoke) and rng.random() < 0.6:  # it is small in most of them
+        y, x = smoke[int(rng.integers(len(smoke)))]
+        top = int(np.clip(y - rng.uniform(0.1, 0.9) * side, 0, height - side))
+        left = int(np.clip(x - rng.uniform(0.1, 0.9) * side, 0, width - side))
     part = np.s_[top : top + side, left : left + side]
     values = np.zeros((4, size, size), np.float32)
     for i, colour in enumerate(photo.colours):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smokegeo.simulate.fields import Field
+from smokegeo.simulate.fields import Field, enlarge, fractal
+from smokegeo.simulate.optics import Layer
 
 #: Smoke that takes away more of the light than this is labelled, less than that is not; between
 #: the two nobody could say.
 LABELLED, UNLABELLED = 0.12, 0.04
+#: A veil over everything has no edge to know it by: it is labelled from here on.
+VEIL_LABELLED = 0.25
 #: A change of reflectance below this is not seen.
 _VISIBLE = 0.012
 IGNORED = 255
@@ -33,12 +36,29 @@ class Sample:
     tag: str
 
 
-def label(opacity: Field, change: Field) -> NDArray[np.uint8]:
+def label(opacity: Field, change: Field, labelled: float = LABELLED) -> NDArray[np.uint8]:
     """Return 1 for smoke, 0 for none, ignored where it is too thin to be sure."""
     target = np.zeros(opacity.shape, np.uint8)
     target[opacity > UNLABELLED] = IGNORED
-    target[(opacity > LABELLED) & (np.abs(change) > _VISIBLE)] = 1
+    target[(opacity > labelled) & (np.abs(change) > _VISIBLE)] = 1
     return target
+
+
+def closer(layer: Layer, rng: np.random.Generator, most: float = 3.5) -> Layer:
+    """Return the smoke as if seen from nearer: a part of it, around some smoke, enlarged."""
+    height, width = shape = layer.tau.shape
+    thick = np.argwhere(layer.tau > 0.3 * layer.tau.max())
+    if len(thick) == 0 or layer.tau.max() <= 0:
+        return layer
+    zoom = float(np.exp(rng.uniform(np.log(1.2), np.log(most))))
+    rows, columns = int(height / zoom), int(width / zoom)
+    y, x = thick[int(rng.integers(len(thick)))]
+    top = int(np.clip(y - rng.uniform(0.1, 0.9) * rows, 0, height - rows))
+    left = int(np.clip(x - rng.uniform(0.1, 0.9) * columns, 0, width - columns))
+    part = np.s_[top : top + rows, left : left + columns]
+    detail = np.exp(np.float32(rng.uniform(0, 0.25)) * fractal(shape, rng, slope=2.0))
+    tau = enlarge(layer.tau[part], shape) * detail
+    return replace(layer, tau=tau.astype(np.float32), light=enlarge(layer.light[part], shape))
 
 
 def stretched(

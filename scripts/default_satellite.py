@@ -12,7 +12,16 @@ from dataclasses import replace
 
 import numpy as np
 from default_backgrounds import THICK, THIN, UNKNOWN, Background
-from default_common import IGNORED, UNLABELLED, Sample, label, stretched
+from default_common import (
+    IGNORED,
+    LABELLED,
+    UNLABELLED,
+    VEIL_LABELLED,
+    Sample,
+    closer,
+    label,
+    stretched,
+)
 from numpy.typing import NDArray
 
 from smokegeo.sensors import sensor
@@ -70,7 +79,8 @@ def satellite_sample(
     style, layer = draw_smoke_layer(stage, number, rng)
     exposed = expose(stage, layer, BANDS, rng)
     values = exposed.values.astype(np.float32) / REFLECTANCE_SCALE
-    target = label(exposed.opacity, exposed.change)
+    level = VEIL_LABELLED if style in ("veil", "pall") else LABELLED
+    target = label(exposed.opacity, exposed.change, level)
     clouded = (labels == THICK) | (labels == THIN) | (cloud_opacity(stage) > 0.3)
     target[clouded & (exposed.opacity > UNLABELLED) & (target != 1)] = IGNORED
     target[((labels == THICK) | (labels == THIN)) & (exposed.opacity > UNLABELLED)] = IGNORED
@@ -92,7 +102,7 @@ def satellite_sample(
 def draw_smoke_layer(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, Layer]:
     """Return a style and its smoke."""
     style = str(
-        rng.choice(["none", "plume", "core", "veil", "pall"], p=[0.27, 0.4, 0.13, 0.1, 0.1])
+        rng.choice(["none", "plume", "core", "veil", "pall"], p=[0.23, 0.42, 0.15, 0.06, 0.14])
     )
     nothing = np.zeros(stage.shape, np.float32)
     if style == "none":
@@ -100,12 +110,12 @@ def draw_smoke_layer(stage: Stage, number: int, rng: np.random.Generator) -> tup
     if style in ("veil", "pall"):
         return style, _pall(stage, rng, thin=style == "veil")
     kind = str(
-        rng.choice(["early_stage", "high_transparency", "complex_shape"], p=[0.25, 0.3, 0.45])
+        rng.choice(["early_stage", "high_transparency", "complex_shape"], p=[0.14, 0.31, 0.55])
     )
     layer = smoke_layer(stage, Casting(number, int(rng.integers(0, 12)), "", kind), rng)
     if style == "core":
         layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(2, 5)))
-    return style, layer
+    return style, closer(layer, rng) if rng.random() < 0.5 else layer
 
 
 def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:

@@ -1,230 +1,303 @@
-"""Judge a satellite model on what it was not trained on, and print the whole evidence.
+"""Judge a default model on what it was not trained on, and print the whole evidence.
 
-    python scripts/evaluate_default.py MODEL --backgrounds FOLDER [--pictures FOLDER]
+    python scripts/evaluate_default.py MODEL... --backgrounds FOLDER [--pictures FOLDER]
 
-Simulated test samples by style and by bands; real clouds, clear land and water of sites kept out
-of training; real smoke over Rondonia against a clear date. A plain rule stands beside the model.
+Every image goes through the path of `predict`, so that scaling, tiles and blanks are those a user
+gets. Several models of one kind (another seed, the network without routing) stand side by side,
+and beside them the plain rule a reader would try first.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
-from default_backgrounds import CLEAR, SHADOW, THICK, THIN, Background, read_backgrounds
-from default_common import Sample
-from default_satellite import BANDS, satellite_sample
+from default_backgrounds import CLEAR, SHADOW, SNOW, THICK, THIN, Background, read_backgrounds
+from default_camera import fold_of, read_photos
+from default_judges import RULES, Judge, Picture, as_picture, network_judge
+from default_kinds import KINDS
+from default_pictures import draw
 from numpy.typing import NDArray
 
-from smokegeo.modelfile import Card, Model, load_model
+from smokegeo.metrics import SCALES, ImageScore, count, report
+from smokegeo.modelfile import load_model
 from smokegeo.scene.opening import open_scene
-from smokegeo.views import make_recipe
 
-SUBSETS = {"six bands": (0, 1, 2, 3, 4, 5), "RGB + NIR": (0, 1, 2, 3), "RGB": (0, 1, 2)}
-#: Draws smoke (y, x), 0 to 1, from values (6, y, x), which bands there are, validity and trust.
-Judge = Callable[[NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], bool], NDArray]
+SUBSETS = {
+    "satellite": {
+        "six bands": ("blue", "green", "red", "nir", "swir1", "swir2"),
+        "RGB + NIR": ("blue", "green", "red", "nir"),
+        "RGB": ("blue", "green", "red"),
+        "SWIR, SWIR, red": ("red", "swir1", "swir2"),
+    },
+    "mss": {
+        "RGB + heat": ("red", "green", "blue", "thermal"),
+        "RGB": ("red", "green", "blue"),
+    },
+    "hss": {"25 bands": KINDS["hss"].bands.names, "every other": KINDS["hss"].bands.names[::2]},
+}
+TEST_SEED = 77
 
 
-@dataclass(frozen=True)
-class Scored:
-    """Counts of pixels."""
+@dataclass
+class Reliability:
+    """How often smoke is there when a judge says so with some probability."""
 
-    hit: int = 0
-    false: int = 0
-    missed: int = 0
+    edges: NDArray[np.float64] = field(default_factory=lambda: np.linspace(0, 1, 11))
+    said: NDArray[np.float64] = field(default_factory=lambda: np.zeros(10))
+    true: NDArray[np.float64] = field(default_factory=lambda: np.zeros(10))
+    pixels: NDArray[np.float64] = field(default_factory=lambda: np.zeros(10))
 
-    def __add__(self, other: Scored) -> Scored:
-        return Scored(self.hit + other.hit, self.false + other.false, self.missed + other.missed)
+    def add(self, smoke: NDArray[np.float32], labels: NDArray[np.uint8]) -> None:
+        """Count the pixels of an image whose label is known."""
+        known = labels != 255
+        p, truth = smoke[known], labels[known] == 1
+        place = np.clip(np.digitize(p, self.edges[1:-1]), 0, 9)
+        self.said += np.bincount(place, p, 10)
+        self.true += np.bincount(place, truth, 10)
+        self.pixels += np.bincount(place, minlength=10)
 
     @property
-    def f1(self) -> float:
-        """F1 of the smoke class over all pixels."""
-        return 2 * self.hit / max(1, 2 * self.hit + self.false + self.missed)
+    def error(self) -> float:
+        """The expected calibration error: mean distance of what is said from what is true."""
+        return float(np.abs(self.said - self.true).sum() / max(1, self.pixels.sum()))
+
+    def row(self) -> str:
+        """Return the share of smoke in each tenth of probability."""
+        shares = np.divide(self.true, self.pixels, out=np.zeros(10), where=self.pixels > 0)
+        return " | ".join(
+            f"{100 * s:.0f}" if n else "-" for s, n in zip(shares, self.pixels, strict=True)
+        )
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("model", type=Path)
+    parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("--backgrounds", type=Path, required=True)
-    parser.add_argument("--count", type=int, default=200, help="simulated test samples")
-    parser.add_argument("--threshold", type=float)
+    parser.add_argument("--count", type=int, default=150, help="simulated test samples")
+    parser.add_argument("--threshold", type=float, help="instead of the card's")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folds", type=Path, help="mss: folder with one model for each fold")
+    parser.add_argument("--real-only", action="store_true", help="no simulated samples")
     parser.add_argument("--pictures", type=Path, help="folder for overlays")
     args = parser.parse_args()
     logging.getLogger("smokegeo").setLevel(logging.ERROR)
     torch.set_num_threads(args.threads)
-    model = load_model(args.model)
-    level = args.threshold or model.card.threshold
-    judges = {model.card.name: (network_judge(model), level), "plain rule": (plain_rule, 0.5)}
-    held_out = read_backgrounds(args.backgrounds, judging=True)
-    print(f"{model.card.name}, threshold {level:g}\n")
-    simulated(judges, held_out, args.count)
-    clouds(judges, held_out)
-    rondonia(judges, args.backgrounds / "smoke_rondonia_20LMR", args.pictures)
-
-
-def network_judge(model: Model) -> Judge:
-    """Return the model as a function of an image."""
-    network, card = model.for_inference(), model.card
-
-    def judge(values, has, valid, trusted):  # noqa: ANN001, ANN202
-        return smoke_of(network, card, values, has, valid, trusted)
-
-    return judge
-
-
-@torch.inference_mode()
-def smoke_of(
-    network: torch.nn.Module,
-    card: Card,
-    values: NDArray[np.float32],
-    has: NDArray[np.bool_],
-    valid: NDArray[np.bool_],
-    trusted: bool,
-) -> NDArray[np.float32]:
-    """Return the probability of smoke, with the image's own statistics, as `predict` does."""
-    pixels = values[:, valid]
-    mean, std = np.array(card.statistics.mean) / 1e4, np.array(card.statistics.std) / 1e4
-    recipe = make_recipe(
-        card.views, has.tolist(), (1 / std, -mean / std), pixels.mean(1), pixels.std(1),
-        trusted=trusted,
-    )  # fmt: skip
-    places = np.flatnonzero(has).tolist()
-    channels = torch.from_numpy(recipe.channels(values[places], valid, places))[None]
-    logits = network(channels, torch.tensor([recipe.available]))
-    return logits.softmax(1)[0, 1].numpy()
-
-
-def plain_rule(
-    values: NDArray[np.float32], has: NDArray[np.bool_], valid: NDArray[np.bool_], trusted: bool
-) -> NDArray[np.float32]:
-    """Say smoke where it is bright and blue, and where there are such bands dark in SWIR.
-
-    What a reader would try first: blue above 0.16, more than half of red besides, and SWIR2 well
-    below blue.
-    """
-    blue, red = values[0], values[2]
-    smoke = (blue > 0.16) & (blue - 0.5 * red > 0.09)
-    if has[5]:
-        smoke &= values[5] < 0.75 * blue
-    return smoke.astype(np.float32)
+    cards = [load_model(path).card for path in args.models]
+    kind = cards[0].name
+    judges: dict[str, tuple[Judge, float]] = {}
+    for path, card in zip(args.models, cards, strict=True):
+        name = card.name if len(cards) == 1 else path.parent.name
+        judges[name] = network_judge(path), args.threshold or card.threshold
+    judges["plain rule"] = RULES[kind], 0.5
+    print(f"# {kind}\n")
+    print("Thresholds: " + ", ".join(f"{name} {level:g}" for name, (_, level) in judges.items()))
+    held_out = read_backgrounds(args.backgrounds, judging=True) if kind == "satellite" else []
+    if not args.real_only:
+        simulated(kind, judges, held_out, args.count)
+    if kind == "satellite":
+        clouds(judges, held_out, args.pictures)
+        rondonia(judges, args.backgrounds / "smoke_rondonia_20LMR", args.pictures)
+    if kind == "mss":
+        photographs(judges, args.backgrounds, args.folds, args.pictures)
 
 
 def simulated(
-    judges: dict[str, tuple[Judge, float]], held_out: list[Background], count: int
+    kind: str, judges: dict[str, tuple[Judge, float]], held_out: Sequence[Background], number: int
 ) -> None:
-    """Print F1 on samples of a seed that training never used, by style, bands and numbers."""
-    samples = [satellite_sample(n, 77, held_out) for n in range(count)]
-    print("Simulated test samples, F1 in % (all pixels):\n")
-    print("| | " + " | ".join(judges) + " |\n|---|" + "---:|" * len(judges))
-    for title, keep in SUBSETS.items():
-        chosen = [with_bands(s, keep) for s in samples if s.has.all() or len(keep) == 3]
-        row(f"{title}, reflectance", [s for s in chosen if s.trusted.all()], judges)
-        row(f"{title}, stretched picture", [s for s in chosen if not s.trusted.all()], judges)
-    for style in ("plume", "core", "veil", "pall"):
-        row(f"{style}, as it came", [s for s in samples if s.tag.endswith(style)], judges)
-    print()
+    """Print scores on samples of a seed that training never used."""
+    spec = KINDS[kind]
+    pictures = []
+    for n in range(number):
+        sample = spec.make(n, TEST_SEED, held_out, spec.size_px, n < number // 2)
+        pictures.append(as_picture(spec, sample, f"{kind}-{n}"))
+    print(f"\n## Simulated, {number} samples of seed {TEST_SEED}\n")
+    print("F1 / IoU of smoke over all pixels, in %.\n")
+    print("| | images | " + " | ".join(judges) + " |\n|---|---:|" + "---:|" * len(judges))
+    for title, bands in SUBSETS[kind].items():
+        whole = [p.only(bands) for p in pictures if set(bands) <= set(p.bands)]
+        for words, measured in (("", True), (", stretched to 8 bits", False)):
+            chosen = [p for p in whole if p.measured == measured]
+            if chosen:
+                _score_row(title + words, chosen, judges)
+    for style in sorted({p.tag.split()[-1] for p in pictures} - {"none", "photo"}):
+        _score_row(f"{style}, as it came", [p for p in pictures if p.tag.endswith(style)], judges)
+    _by_scale(pictures, judges)
+    _calibration(pictures, judges)
 
 
-def with_bands(sample: Sample, keep: Sequence[int]) -> Sample:
-    """Return the sample with these bands at most."""
-    has = np.zeros(6, bool)
-    has[list(keep)] = True
-    return replace(sample, has=has & sample.has)
-
-
-def row(title: str, samples: list[Sample], judges: dict[str, tuple[Judge, float]]) -> None:
-    """Print one line of F1."""
-    scores = []
+def _score_row(
+    title: str, pictures: Sequence[Picture], judges: dict[str, tuple[Judge, float]]
+) -> None:
+    cells = []
     for judge, level in judges.values():
-        total = Scored()
-        for s in samples:
-            if s.has.sum() < 2 or not s.has[[0, 2]].all():
-                continue
-            found = judge(s.values, s.has, s.valid, bool(s.trusted.all())) >= level
-            known = s.target != 255
-            smoke = (s.target == 1) & known
-            total += Scored(
-                int((found & smoke).sum()),
-                int((found & known & ~smoke).sum()),
-                int((~found & smoke).sum()),
-            )
-        scores.append(f"{100 * total.f1:.1f}")
-    print(f"| {title} ({len(samples)}) | " + " | ".join(scores) + " |", flush=True)
+        try:
+            scores = [_score(judge, level, p) for p in pictures]
+        except ValueError:  # the rule needs a band that is not there
+            cells.append("-")
+            continue
+        total = report(scores).total
+        cells.append(f"{100 * (total.f1_global or 0):.1f} / {100 * (total.iou_global or 0):.1f}")
+    print(f"| {title} | {len(pictures)} | " + " | ".join(cells) + " |", flush=True)
 
 
-def clouds(judges: dict[str, tuple[Judge, float]], held_out: list[Background]) -> None:
+def _score(judge: Judge, level: float, picture: Picture) -> ImageScore:
+    return ImageScore(picture.name, count(judge(picture) >= level, picture.labels), (picture.tag,))
+
+
+def _by_scale(pictures: Sequence[Picture], judges: dict[str, tuple[Judge, float]]) -> None:
+    print("\nBy the share of smoke in the image, as it came; F1 / mIoU, means over images, in %.\n")
+    print("| judge | " + " | ".join(SCALES) + " | total | false on images without smoke |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for name, (judge, level) in judges.items():
+        try:
+            found = report(_score(judge, level, p) for p in pictures)
+        except ValueError:
+            continue
+        cells = [
+            f"{100 * (row.f1_image or 0):.1f} / {100 * (row.iou_image or 0):.1f}"
+            for row in (*found.scales.values(), found.total)
+        ]
+        share = 100 * (found.false_share_without_smoke or 0)
+        print(f"| {name} | " + " | ".join(cells) + f" | {share:.2f} |", flush=True)
+
+
+def _calibration(pictures: Sequence[Picture], judges: dict[str, tuple[Judge, float]]) -> None:
+    print("\nCalibration: % of the pixels that are smoke where a probability is said.\n")
+    print("| judge | " + " | ".join(f"{i / 10:.1f}" for i in range(10)) + " | ECE |")
+    print("|---|" + "---:|" * 11)
+    for name, (judge, _) in judges.items():
+        if name == "plain rule":
+            continue
+        found = Reliability()
+        for picture in pictures:
+            found.add(judge(picture), picture.labels)
+        print(f"| {name} | {found.row()} | {found.error:.3f} |", flush=True)
+
+
+def as_scene(scene: Background) -> Picture:
+    """Return a real background as a file of reflectances times 10000."""
+    valid = np.isfinite(scene.reflectance).all(axis=0)
+    values = np.nan_to_num(scene.reflectance.astype(np.float32)) * 10_000
+    return Picture(
+        scene.name,
+        np.rint(values).astype(np.uint16),
+        tuple(SUBSETS["satellite"]["six bands"]),
+        valid,
+        scene.labels,
+    )
+
+
+def clouds(
+    judges: dict[str, tuple[Judge, float]], held_out: Sequence[Background], where: Path | None
+) -> None:
     """Print how much of held-out cloud, shadow and clear ground is called smoke."""
-    kinds = {"thick cloud": THICK, "thin cloud": THIN, "shadow": SHADOW, "clear": CLEAR}
-    print("Called smoke, % of the pixels, sites kept out of training (no smoke there):\n")
+    kinds = {
+        "thick cloud": THICK,
+        "thin cloud": THIN,
+        "shadow": SHADOW,
+        "clear": CLEAR,
+        "snow": SNOW,
+    }
+    print("\n## Real scenes without smoke, sites kept out of training\n")
+    print("Called smoke, % of the pixels.\n")
     print("| bands | judge | " + " | ".join(kinds) + " | MARIDA, all |")
-    print("|---|---|" + "---:|" * 5)
-    for title in ("six bands", "RGB"):
-        has = np.zeros(6, bool)
-        has[list(SUBSETS[title])] = True
+    print("|---|---|" + "---:|" * (len(kinds) + 1))
+    for title in ("six bands", "RGB + NIR", "RGB"):
         for name, (judge, level) in judges.items():
             called, total = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
             sea = [0, 0]
             for scene in held_out:
-                values = np.nan_to_num(scene.reflectance.astype(np.float32))
-                valid = np.isfinite(scene.reflectance).all(axis=0)
-                found = (judge(values, has, valid, True) >= level) & valid
+                picture = as_scene(scene).only(SUBSETS["satellite"][title])
+                smoke = judge(picture)
+                found = (smoke >= level) & picture.valid
                 if "marida" in scene.name:
                     sea[0] += int(found.sum())
-                    sea[1] += int(valid.sum())
-                    continue
+                    sea[1] += int(picture.valid.sum())
                 for kind, label in kinds.items():
-                    called[kind] += int((found & (scene.labels == label)).sum())
-                    total[kind] += int((valid & (scene.labels == label)).sum())
-            shares = [f"{100 * called[k] / max(1, total[k]):.1f}" for k in kinds]
-            shares.append(f"{100 * sea[0] / max(1, sea[1]):.1f}")
+                    if "marida" not in scene.name:
+                        called[kind] += int((found & (scene.labels == label)).sum())
+                        total[kind] += int((picture.valid & (scene.labels == label)).sum())
+                if where is not None and name != "plain rule" and title != "RGB + NIR":
+                    draw(
+                        where / f"{name}_{title}_{Path(scene.name).stem}.png", picture, smoke, level
+                    )
+            shares = [f"{100 * called[k] / total[k]:.2f}" if total[k] else "-" for k in kinds]
+            shares.append(f"{100 * sea[0] / max(1, sea[1]):.2f}")
             print(f"| {title} | {name} | " + " | ".join(shares) + " |", flush=True)
-    print()
 
 
-def rondonia(judges: dict[str, tuple[Judge, float]], folder: Path, pictures: Path | None) -> None:
+def rondonia(judges: dict[str, tuple[Judge, float]], folder: Path, where: Path | None) -> None:
     """Print the share of a scene under smoke that is found, against a clear date."""
-    print("Rondonia, % of the valid pixels called smoke:\n")
+    print("\n## Rondonia, real smoke\n\n% of the valid pixels called smoke.\n")
     print("| bands | judge | 2022-09-02, smoke | 2022-08-17, clear |\n|---|---|---:|---:|")
-    for title in ("six bands", "RGB"):
-        has = np.zeros(6, bool)
-        has[list(SUBSETS[title])] = True
+    days = {}
+    for day in ("2022-09-02", "2022-08-17"):
+        scene = open_scene(folder / f"LMR_{day}.tif")
+        with scene.open() as reader:
+            values, valid = reader.read(scene.whole, range(6))
+        values = np.where(valid, values, 0).clip(0, 20_000).astype(np.uint16)
+        names = tuple(SUBSETS["satellite"]["six bands"])
+        days[day] = Picture(day, values, names, valid, valid.astype(np.uint8))
+    for title in ("six bands", "RGB + NIR", "RGB"):
         for name, (judge, level) in judges.items():
             shares = []
-            for day in ("2022-09-02", "2022-08-17"):
-                scene = open_scene(folder / f"LMR_{day}.tif")
-                with scene.open() as reader:
-                    values, valid = reader.read(scene.whole, range(6))
-                values = np.where(valid, values / 1e4, 0).astype(np.float32)
-                smoke = judge(values, has, valid, True)
-                shares.append(f"{100 * (smoke >= level)[valid].mean():.1f}")
-                if pictures is not None and name != "plain rule":
-                    draw(pictures / f"rondonia_{day}_{title.replace(' ', '_')}.png", values, smoke)
+            for day, picture in days.items():
+                part = picture.only(SUBSETS["satellite"][title])
+                smoke = judge(part)
+                shares.append(f"{100 * (smoke >= level)[part.valid].mean():.1f}")
+                if where is not None and name != "plain rule":
+                    draw(where / f"{name}_{title}_rondonia_{day}.png", part, smoke, level)
             print(f"| {title} | {name} | " + " | ".join(shares) + " |", flush=True)
-    print()
 
 
-def draw(path: Path, values: NDArray[np.float32], smoke: NDArray[np.float32]) -> None:
-    """Draw an image beside its probabilities."""
-    import matplotlib.pyplot as plt
-
-    from smokegeo.composite import composite
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure, axes = plt.subplots(1, 2, figsize=(14, 7))
-    axes[0].imshow(composite(values, BANDS))
-    axes[1].imshow(smoke, vmin=0, vmax=1, cmap="inferno")
-    for axis in axes:
-        axis.set_axis_off()
-    figure.tight_layout()
-    figure.savefig(path, dpi=60)
-    plt.close(figure)
+def photographs(
+    judges: dict[str, tuple[Judge, float]], data: Path, folds: Path | None, where: Path | None
+) -> None:
+    """Print scores on the labelled photographs, each judged by a model that never saw it."""
+    photos = read_photos(data)
+    print(
+        "\n## Photographs of wildfire smoke (SmokeSeg), each judged by a model that never saw it\n"
+    )
+    print("F1 / IoU in %: means over images, and over all pixels.\n")
+    print("| judge | images | mean over images | all pixels |\n|---|---:|---:|---:|")
+    shown = dict(judges)
+    if folds is not None:
+        paths = sorted(folds.glob("*/model.safetensors"))
+        of_fold = [network_judge(path) for path in paths]
+        level = float(np.mean([load_model(path).card.threshold for path in paths]))
+        by_name = {p.name: of_fold[fold_of(p, photos)] for p in photos}
+        shown = {
+            "cross-validated": (lambda picture: by_name[picture.name](picture), level),
+            "plain rule": judges["plain rule"],
+        }
+    for name, (judge, level) in shown.items():
+        scores = []
+        for photo in photos:
+            picture = Picture(
+                photo.name,
+                photo.colours,
+                ("red", "green", "blue"),
+                np.ones(photo.labels.shape, bool),
+                np.where(photo.labels > 1, 255, photo.labels).astype(np.uint8),
+            )
+            smoke = judge(picture)
+            scores.append(ImageScore(photo.name, count(smoke >= level, picture.labels)))
+            if where is not None and name != "plain rule":
+                draw(where / f"{name}_photo_{photo.name}.png", picture, smoke, level)
+        total = report(scores).total
+        print(
+            f"| {name} | {len(scores)} "
+            f"| {100 * (total.f1_image or 0):.1f} / {100 * (total.iou_image or 0):.1f} "
+            f"| {100 * (total.f1_global or 0):.1f} / {100 * (total.iou_global or 0):.1f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
