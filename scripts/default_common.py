@@ -13,10 +13,10 @@ from smokegeo.simulate.optics import Layer
 #: Smoke that takes away more of the light than this is labelled, less than that is not; between
 #: the two nobody could say.
 LABELLED, UNLABELLED = 0.12, 0.04
-#: A veil over everything has no edge to know it by: it is labelled from here on.
-VEIL_LABELLED = 0.25
+#: Smoke over everything has no edge to know it by: it must also change the light by this much.
+VEIL_VISIBLE = 0.03
 #: A change of reflectance below this is not seen.
-_VISIBLE = 0.012
+VISIBLE = 0.012
 IGNORED = 255
 
 
@@ -36,11 +36,11 @@ class Sample:
     tag: str
 
 
-def label(opacity: Field, change: Field, labelled: float = LABELLED) -> NDArray[np.uint8]:
+def label(opacity: Field, change: Field, visible: float = VISIBLE) -> NDArray[np.uint8]:
     """Return 1 for smoke, 0 for none, ignored where it is too thin to be sure."""
     target = np.zeros(opacity.shape, np.uint8)
     target[opacity > UNLABELLED] = IGNORED
-    target[(opacity > labelled) & (np.abs(change) > _VISIBLE)] = 1
+    target[(opacity > LABELLED) & (np.abs(change) > visible)] = 1
     return target
 
 

@@ -25,6 +25,9 @@ from smokegeo.models.mop import MoP
 from smokegeo.sensors import sensor
 from smokegeo.views import VIEWS, make_recipe
 
+#: Where what a network sees is cut off.
+LIMIT = 8.0
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -142,11 +145,12 @@ def as_tensors(kind: Kind, sample: Sample, number: int, seed: int) -> tuple[Tens
         mean,
         std,
         trusted=sample.trusted.tolist(),
+        limit=LIMIT,
     )
     places = np.flatnonzero(sample.has).tolist()
     channels = recipe.channels(sample.values[places], sample.valid, places)
     return (
-        torch.from_numpy(np.clip(channels, -8, 8)).half(),
+        torch.from_numpy(channels).half(),
         torch.tensor(recipe.available),
         torch.from_numpy(sample.target),
     )

@@ -14,9 +14,9 @@ import numpy as np
 from default_backgrounds import THICK, THIN, UNKNOWN, Background
 from default_common import (
     IGNORED,
-    LABELLED,
     UNLABELLED,
-    VEIL_LABELLED,
+    VEIL_VISIBLE,
+    VISIBLE,
     Sample,
     closer,
     label,
@@ -53,7 +53,7 @@ def satellite_sample(
     backgrounds: Sequence[Background],
     size: int = 192,
     *,
-    real_share: float = 0.6,
+    real_share: float = 0.65,
     easy: bool = False,
 ) -> Sample:
     """Return sample `number` of a stream; an easy one has all its bands, as reflectances."""
@@ -79,19 +79,17 @@ def satellite_sample(
     style, layer = draw_smoke_layer(stage, number, rng)
     exposed = expose(stage, layer, BANDS, rng)
     values = exposed.values.astype(np.float32) / REFLECTANCE_SCALE
-    level = VEIL_LABELLED if style in ("veil", "pall") else LABELLED
-    target = label(exposed.opacity, exposed.change, level)
+    visible = VEIL_VISIBLE if style in ("veil", "pall") else VISIBLE
+    target = label(exposed.opacity, exposed.change, visible)
     clouded = (labels == THICK) | (labels == THIN) | (cloud_opacity(stage) > 0.3)
     target[clouded & (exposed.opacity > UNLABELLED) & (target != 1)] = IGNORED
     target[((labels == THICK) | (labels == THIN)) & (exposed.opacity > UNLABELLED)] = IGNORED
-    if rng.random() < 0.6:
-        path = _RAYLEIGH * np.float32(rng.uniform(0, 1))
-        values = values * (1 - path[:, None, None]) + path[:, None, None]
+    values = _with_air(values, rng)
     values *= np.exp(rng.normal(0, 0.03, (6, 1, 1))).astype(np.float32)
     if not easy or rng.random() < 0.2:
         has &= choose_bands(has, rng)
     everywhere = (target == 1).mean() > 0.8
-    trusted = not picture and (easy or everywhere or rng.random() < 0.55)
+    trusted = not picture and (easy or everywhere or rng.random() < 0.62)
     if not trusted:
         values = stretched(values, valid, has, rng)
     target[~valid] = IGNORED
@@ -102,7 +100,7 @@ def satellite_sample(
 def draw_smoke_layer(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, Layer]:
     """Return a style and its smoke."""
     style = str(
-        rng.choice(["none", "plume", "core", "veil", "pall"], p=[0.23, 0.42, 0.15, 0.06, 0.14])
+        rng.choice(["none", "plume", "core", "veil", "pall"], p=[0.22, 0.39, 0.14, 0.15, 0.1])
     )
     nothing = np.zeros(stage.shape, np.float32)
     if style == "none":
@@ -122,7 +120,7 @@ def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:
     """Return aged smoke over much or all of the view, with a soft edge or none."""
     shape = stage.shape
     texture = fractal(shape, rng, slope=float(rng.uniform(2.2, 3.2)))
-    base = float(rng.uniform(0.2, 0.7) if thin else rng.uniform(0.5, 2.2))
+    base = float(rng.uniform(0.15, 0.7) if thin else rng.uniform(0.5, 2.2))
     tau = base * np.exp(np.float32(rng.uniform(0.1, 0.45)) * texture)
     if rng.random() < 0.65:
         angle = float(rng.uniform(0, 2 * np.pi))
@@ -137,6 +135,18 @@ def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:
             start, start + float(rng.uniform(0.15, 1.0)), along.astype(np.float32)
         )
     return Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), draw_smoke(rng))
+
+
+def _with_air(values: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+    """Return the image as measured above the air, or corrected for it, too little or too much."""
+    draw = rng.random()
+    if draw < 0.5:
+        path = _RAYLEIGH * np.float32(rng.uniform(0, 1))
+        return values * (1 - path[:, None, None]) + path[:, None, None]
+    if draw < 0.75:
+        wrong = _RAYLEIGH * rng.uniform(-0.4, 0.15) * rng.uniform(0.5, 1.5, 6)
+        return np.maximum(values + wrong.astype(np.float32)[:, None, None], 0)
+    return values
 
 
 def _quiet(stage: Stage, rng: np.random.Generator) -> Stage:

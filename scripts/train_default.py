@@ -30,7 +30,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from default_camera import FOLDS, without_fold
 from default_common import Sample
-from default_kinds import KINDS, Kind, as_tensors, build, credits
+from default_kinds import KINDS, LIMIT, Kind, as_tensors, build, credits
 from torch import Tensor
 
 from smokegeo.datasets.statistics import BandStatistics
@@ -43,11 +43,11 @@ NEW_PER_STEP, BUFFER = 1, 500
 #: Crops of this size come first, many at a time; in the last part whole samples, a few at a time.
 CROP_PX, WHOLE_SHARE, FEWER = 128, 0.15, 4
 #: Share of crops that are put where there is smoke.
-SMOKE_SHARE = 0.6
+SMOKE_SHARE = 0.4
 #: Share of the steps in which samples have all their bands, as they were measured.
-EASY_SHARE = 0.25
-#: Said at every use until the model is fit to be relied on.
-PROVISIONAL = "not trained to the end; it calls much cloud smoke (docs/models/log.md)"
+EASY_SHARE = 0.15
+#: Samples of another seed for calibration and threshold.
+JUDGED = 120
 
 _have: list[Any] = []
 Item = tuple[Tensor, Tensor, Tensor]
@@ -92,6 +92,7 @@ def arguments() -> argparse.Namespace:
         default="all",
         help="mss: which photographs take part; a number leaves that fold out",
     )
+    parser.add_argument("--provisional", help="what to warn of at every use of the model")
     parser.add_argument("--install", action="store_true", help="put the model into the package")
     return parser.parse_args()
 
@@ -233,7 +234,8 @@ def finish(args: argparse.Namespace, folder: Path, step: int) -> Path:
     average.load_state_dict(state["average"])
     kind = KINDS[args.name]
     have = backgrounds(args.name, args.backgrounds, args.photos)
-    threshold, f1 = choose_threshold(kind, average, have)
+    votes, truth = weigh(kind, average, have)
+    threshold, f1 = choose_threshold(calibrate(average, votes, truth), truth)
     print(f"threshold {threshold:g}, F1 {f1:.3f} on simulated samples of another seed")
     card = Card(
         name=args.name,
@@ -252,6 +254,7 @@ def finish(args: argparse.Namespace, folder: Path, step: int) -> Path:
             "minimum": 0,
             "maximum": max(kind.maximum),
             "views": list(VIEWS),
+            "limit": LIMIT,
             **kind.facts,
         },
         training={
@@ -259,10 +262,11 @@ def finish(args: argparse.Namespace, folder: Path, step: int) -> Path:
             "command": f"scripts/train_default.py {args.name} --seed {args.seed} "
             f"--steps {args.steps} --batch {args.batch} --lr {args.lr:g}",
             "data": {"source": "simulated smoke", "imagery": credits(have)},
-            "provisional": PROVISIONAL,
+            **({"provisional": args.provisional} if args.provisional else {}),
             "frames": needed(step, args.batch),
             "date": date.today().isoformat(),
-            "threshold": "best F1 over all pixels of 100 samples of another seed",
+            "threshold": f"best F1 over all pixels of {JUDGED} samples of another seed, on which "
+            "the probabilities were calibrated, too",
         },
         metrics={"samples of another seed": {"f1": round(f1, 4)}},
         licence="Apache-2.0; imagery: see training",
@@ -274,23 +278,50 @@ def finish(args: argparse.Namespace, folder: Path, step: int) -> Path:
 
 
 @torch.inference_mode()
-def choose_threshold(kind: Kind, network: MoP, have: Sequence[Any]) -> tuple[float, float]:
-    """Return the threshold with the best F1 over all pixels, and that F1."""
-    levels = np.arange(0.2, 0.96, 0.05)
-    hit, false, missed = np.zeros((3, len(levels)))
-    for number in range(100):
+def weigh(kind: Kind, network: MoP, have: Sequence[Any]) -> tuple[Tensor, Tensor]:
+    """Return how strongly the network votes for smoke, and labels, in pixels of other samples."""
+    votes, truth = [], []
+    for number in range(JUDGED):
         sample = kind.make(number, 55, have, kind.size_px, False)
         image, available, target = as_tensors(kind, sample, number, 55)
-        smoke = network(image[None].float(), available[None]).softmax(1)[0, 1]
-        known, truth = target != 255, target == 1
-        for i, level in enumerate(levels):
-            found = smoke >= level
-            hit[i] += float((found & truth).sum())
-            false[i] += float((found & known & ~truth).sum())
-            missed[i] += float((~found & truth).sum())
-    f1 = 2 * hit / np.maximum(1, 2 * hit + false + missed)
-    best = int(f1.argmax())
-    return round(float(levels[best]), 2), float(f1[best])
+        background, smoke = network(image[None].float(), available[None])[0]
+        known = target != 255
+        votes.append((smoke - background)[known][::5])
+        truth.append((target == 1)[known][::5])
+    return torch.cat(votes).double(), torch.cat(truth).double()
+
+
+def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> Tensor:
+    """Change the network's last layer so that what it says is how often it is true.
+
+    Smoke becomes sigmoid(a * vote + b), with a and b of the least cross-entropy (Platt's scaling);
+    they fit into the weights of the head. Returns the new votes.
+    """
+    a, b = torch.ones((), dtype=votes.dtype), torch.zeros((), dtype=votes.dtype)
+    inputs = torch.stack([votes, torch.ones_like(votes)])
+    for _ in range(25):  # Newton's method; the loss is convex
+        p = torch.sigmoid(a * votes + b)
+        gradient = inputs @ (p - truth)
+        curvature = (inputs * (p * (1 - p))) @ inputs.T + 1e-6 * torch.eye(2, dtype=votes.dtype)
+        change = torch.linalg.solve(curvature, gradient).clamp(-1, 1)
+        a, b = a - change[0], b - change[1]
+    with torch.no_grad():
+        network.head.weight *= float(a)
+        network.head.bias *= float(a)
+        network.head.bias += torch.tensor([-0.5, 0.5]) * float(b)
+    print(f"calibrated: votes times {float(a):.3f} and {float(b):+.3f}")
+    return a * votes + b
+
+
+def choose_threshold(votes: Tensor, truth: Tensor) -> tuple[float, float]:
+    """Return the threshold with the best F1 over all pixels, and that F1."""
+    smoke = torch.sigmoid(votes)
+    best = (0.5, 0.0)
+    for level in np.arange(0.2, 0.96, 0.05):
+        found = (smoke >= level).double()
+        f1 = float(2 * (found * truth).sum() / (found.sum() + truth.sum()).clamp(min=1))
+        best = max(best, (round(float(level), 2), f1), key=lambda pair: pair[1])
+    return best
 
 
 def backgrounds(name: str, folder: Path, photos: str) -> Sequence[Any]:

@@ -78,6 +78,9 @@ class Card:
             )
         if not self.views or not set(self.views) <= set(VIEWS):
             raise UsageError(f"card {self.name}: views {self.views} are not some of {VIEWS}.")
+        limit = self.input.get("limit")
+        if limit is not None and not (isinstance(limit, (int, float)) and limit > 0):
+            raise UsageError(f"card {self.name}: limit {limit!r} is no number above 0.")
         if not 0 <= self.overlap_px < self.tile_px:
             raise UsageError(
                 f"card {self.name}: tiles of {self.tile_px} px cannot overlap by {self.overlap_px}."
@@ -92,6 +95,12 @@ class Card:
     def views(self) -> tuple[str, ...]:
         """How the network sees each band; see `smokegeo.views`."""
         return tuple(self.input.get("views", (MEASURED,)))
+
+    @property
+    def limit(self) -> float | None:
+        """Where the network's input is cut off on both sides, if it is."""
+        value = self.input.get("limit")
+        return None if value is None else float(value)
 
     @property
     def channels(self) -> int:

@@ -150,6 +150,7 @@ def prepare(scene: Scene, request: Request) -> Prepared:
         scaling.normaliser(card),
         *fit.by_place(found.mean, found.std),
         trusted=scaling.trusted,
+        limit=card.limit,
     )
     tile = request.tile_px or card.tile_px
     overlap = min(card.overlap_px, tile // 4) if request.overlap_px is None else request.overlap_px
@@ -256,7 +257,12 @@ def fingerprint(ready: Prepared) -> Mapping[str, Any]:
         "nodata": [scene.zero_is_blank, list(scene.sentinels)],
         "model": plan.fit.card.sha256,
         "bands": list(plan.fit.matching.indexes),
-        "units": [recipe.gain.tolist(), recipe.shift.tolist(), recipe.present.tolist()],
+        "units": [
+            recipe.gain.tolist(),
+            recipe.shift.tolist(),
+            recipe.present.tolist(),
+            recipe.limit,
+        ],
         "tiles": [plan.grid.tile_px, plan.grid.overlap_px],
         "network": [effort.device, effort.backend, effort.tta],
         "version": __version__,

@@ -23,12 +23,14 @@ class Recipe:
     """How the bands of one scene become channels: channel = gain * value + shift, or absent.
 
     Arrays are (bands, views), in the model's order of bands; a channel is absent where `present`
-    is False, and its gain does not matter.
+    is False, and its gain does not matter. Channels end at `limit` on both sides: a flame or the
+    sun is a hundred times brighter than anything around it.
     """
 
     gain: NDArray[np.float32]
     shift: NDArray[np.float32]
     present: NDArray[np.bool_]
+    limit: float | None = None
 
     @property
     def available(self) -> tuple[bool, ...]:
@@ -51,6 +53,8 @@ class Recipe:
                     with np.errstate(invalid="ignore", over="ignore"):
                         np.multiply(values[position], self.gain[place, view], out=channel)
                         channel += self.shift[place, view]
+                    if self.limit is not None:
+                        np.clip(channel, -self.limit, self.limit, out=channel)
                     channel[~valid] = 0.0
         return out.reshape(bands * views, *valid.shape)
 
@@ -63,6 +67,7 @@ def make_recipe(
     scene_std: NDArray[np.floating],
     *,
     trusted: bool | Sequence[bool] = True,
+    limit: float | None = None,
 ) -> Recipe:
     """Return the recipe for a scene.
 
@@ -74,6 +79,7 @@ def make_recipe(
         scene_std: Their spread.
         trusted: False if the scene's numbers are a picture's rather than measurements; for all
             bands, or for each.
+        limit: Where channels were cut off in training, if they were.
     """
     count = len(has)
     gain, shift = np.zeros((2, count, len(views)), np.float32)
@@ -87,4 +93,4 @@ def make_recipe(
             std = np.where(scene_std > 0, scene_std, 1.0)  # a flat band stays 0
             gain[:, number] = np.nan_to_num(1 / std)
             shift[:, number] = np.nan_to_num(-scene_mean / std)
-    return Recipe(gain, shift, present)
+    return Recipe(gain, shift, present, limit)

@@ -66,6 +66,21 @@ def test_a_flat_band_stays_zero_in_relation_to_its_scene():
     assert (channels == 0).all()
 
 
+def test_channels_end_where_they_did_in_training():
+    channels = recipe(limit=4.0).channels(image(15, -12), EVERYWHERE, (0, 1))
+    assert channels[:, 0, 0].tolist() == [4, 1, -3, -4]
+
+
+@pytest.mark.parametrize("limit", [0, -1, "far", float("nan")])
+def test_a_card_with_a_limit_that_is_none_is_refused(limit):
+    from toy_models import toy_card
+
+    from smokegeo.errors import UsageError
+
+    with pytest.raises(UsageError, match="limit"):
+        toy_card(input={"limit": limit})
+
+
 @pytest.mark.parametrize("views", [(), ("sideways",)])
 def test_a_card_with_unknown_views_is_refused(views):
     from toy_models import toy_card

@@ -75,10 +75,9 @@ def oblique(
     # Ground distance grows as 1 / rows below the horizon; one map pixel per pixel at the foot.
     near = np.float32(rows - horizon_px)
     far = near / np.maximum(y - np.float32(horizon_px), 0.5)
-    v = (side - 1 - (far - 1) * near * np.float32(1.4)) % side
-    u = ((x - np.float32(columns / 2)) * far + side / 2) % side
-    v = np.broadcast_to(v, shape).astype(np.int64)
-    u = u.astype(np.int64)
+    v = wrapped(side - 1 - (far - 1) * near * np.float32(1.4), side)
+    u = wrapped((x - np.float32(columns / 2)) * far + side / 2, side)
+    v = np.broadcast_to(v, shape)
     light = flat.light[v, u]
     # Far crowns are smaller than a pixel: only their mean is left.
     fade = smoothstep(2.5, 7.0, np.broadcast_to(far, shape))
@@ -94,6 +93,14 @@ def oblique(
     return Outlook(
         surface, open_sky, np.minimum(0.06 * far, 5) + np.zeros(shape, np.float32), crest
     )
+
+
+def wrapped(position: Field, side: int) -> NDArray[np.int64]:
+    """Return positions as indexes into a map that goes on where it ends.
+
+    Whole numbers first: a float32 just below 0, taken modulo the side, is the side itself.
+    """
+    return np.floor(position).astype(np.int64) % side
 
 
 def ridges(shape: Shape, rng: np.random.Generator, *, horizon_px: float) -> Outlook:

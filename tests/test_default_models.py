@@ -1,0 +1,237 @@
+"""The default models: their samples, their training, and the files that ship."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rasterio
+import torch
+
+from smokegeo.metrics import count
+from smokegeo.modelfile import bundled_models, load_model, read_card
+
+ROOT = Path(__file__).resolve().parent.parent
+SAMPLE = ROOT / "datasets" / "satellite" / "sample"
+KINDS = ("hss", "mss", "satellite")
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    """The scripts import each other as a user's shell would run them."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    import default_backgrounds
+    import default_camera
+    import default_common
+    import default_kinds
+    import default_satellite
+    import train_default
+
+    yield argparse.Namespace(
+        kinds=default_kinds,
+        train=train_default,
+        camera=default_camera,
+        satellite=default_satellite,
+        common=default_common,
+        backgrounds=default_backgrounds,
+    )
+    sys.path.remove(str(ROOT / "scripts"))
+
+
+def make(scripts, name, number, seed=3, easy=False):
+    return scripts.kinds.KINDS[name].make(number, seed, (), 64, easy)
+
+
+# Samples
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_sample_is_the_same_every_time_and_unlike_the_next(scripts, name):
+    first, again, other = (make(scripts, name, n) for n in (5, 5, 6))
+    np.testing.assert_array_equal(first.values, again.values)
+    np.testing.assert_array_equal(first.target, again.target)
+    assert not np.array_equal(first.values, other.values)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_labels_are_background_smoke_and_unknown(scripts, name):
+    samples = [make(scripts, name, number) for number in range(12)]
+    assert set(np.unique([s.target for s in samples])) == {0, 1, 255}
+    assert all(s.has.sum() >= 2 and np.isfinite(s.values[s.has]).all() for s in samples)
+
+
+def test_satellite_samples_come_with_fewer_bands_and_as_pictures_but_not_at_first(scripts):
+    hard = [make(scripts, "satellite", n) for n in range(40)]
+    assert len({tuple(s.has) for s in hard}) > 3
+    assert {bool(s.trusted.all()) for s in hard} == {True, False}
+    easy = [make(scripts, "satellite", n, easy=True) for n in range(40)]
+    assert all(s.trusted.all() for s in easy)
+    assert np.mean([s.has.all() for s in easy]) > 0.6
+
+
+def test_smoke_seen_from_nearer_is_the_same_smoke_but_larger(scripts):
+    from smokegeo.simulate.optics import Layer
+
+    rng = np.random.default_rng(0)
+    tau = np.zeros((64, 64), np.float32)
+    tau[30:36, 30:36] = 1.0
+    particles = make_particles()
+    near = scripts.common.closer(Layer(tau, np.ones_like(tau), particles), rng)
+    assert near.tau.shape == tau.shape
+    assert (near.tau > 0.5).sum() > (tau > 0.5).sum()
+    nothing = Layer(np.zeros_like(tau), np.ones_like(tau), particles)
+    assert scripts.common.closer(nothing, rng) is nothing
+
+
+def make_particles():
+    from smokegeo.simulate.optics import draw_smoke
+
+    return draw_smoke(np.random.default_rng(1))
+
+
+def test_images_of_one_site_are_all_for_training_or_all_for_judging(scripts):
+    judged = scripts.backgrounds.is_for_judging
+    for start in range(0, 100, 5):
+        group = {judged(f"cs12_{n:03d}.tif", "clouds_cloudsen12") for n in range(start, start + 5)}
+        assert len(group) == 1
+    assert judged("S2_18-9-20_16PDC_16.tif", "coast_marida")
+    assert not judged("S2_18-9-20_16PCC_49.tif", "coast_marida")
+
+
+def test_photographs_of_one_fire_share_a_fold(scripts):
+    camera = scripts.camera
+    nothing = np.zeros((3, 2, 2), np.uint8)
+    photos = [
+        camera.Photo(f"{day}_fire{fire}__camera{n}", nothing, nothing[0])
+        for n in range(3)
+        for fire in range(7)
+        for day in ["20190812"]
+    ]
+    folds = {p.name: camera.fold_of(p, photos) for p in photos}
+    for photo in photos:
+        same = {folds[p.name] for p in photos if p.name.split("__")[0] == photo.name.split("__")[0]}
+        assert len(same) == 1
+    left = camera.without_fold(photos, 2)
+    assert left
+    assert all(folds[p.name] != 2 for p in left)
+    assert len(left) < len(photos)
+
+
+# Training
+
+
+def options(tmp_path, **changes):
+    facts = {
+        "name": "mss", "backgrounds": tmp_path, "row": "e", "start": None, "steps": 6,
+        "until": None, "batch": 2, "lr": 1e-3, "seed": 0, "threads": 1, "workers": 1,
+        "photos": "none",
+    }  # fmt: skip
+    return argparse.Namespace(**{**facts, **changes})
+
+
+@pytest.fixture
+def tiny(scripts, monkeypatch):
+    """A small network and small samples, all else as it is."""
+    from dataclasses import replace
+
+    from smokegeo.models.mop import MoP
+
+    monkeypatch.setattr(
+        scripts.train, "build", lambda name, row: MoP(bands=8, band_groups=4, dim=16)
+    )
+    small = replace(scripts.kinds.KINDS["mss"], size_px=64)
+    monkeypatch.setitem(scripts.kinds.KINDS, "mss", small)
+    monkeypatch.setattr(scripts.train, "CROP_PX", 32)
+    return scripts.train
+
+
+@pytest.mark.slow
+def test_a_training_that_was_interrupted_ends_as_if_it_had_not_been(tiny, tmp_path):
+    for folder in ("whole", "parts"):
+        (tmp_path / folder).mkdir()
+    assert tiny.train(options(tmp_path), tmp_path / "whole") == 6
+    assert tiny.train(options(tmp_path, until=3), tmp_path / "parts") == 3
+    assert tiny.train(options(tmp_path), tmp_path / "parts") == 6
+    whole, parts = (
+        torch.load(tmp_path / folder / "last.ckpt", weights_only=True)["average"]
+        for folder in ("whole", "parts")
+    )
+    for name, value in whole.items():
+        torch.testing.assert_close(value, parts[name], rtol=1e-5, atol=1e-6)
+
+
+def test_calibration_makes_the_head_say_how_often_it_is_right(scripts, capsys):
+    from smokegeo.models.mop import MoP
+
+    network = MoP(bands=4, dim=16).eval()
+    x = torch.randn(1, 4, 32, 32, generator=torch.manual_seed(0))
+    with torch.no_grad():
+        background, smoke = network(x)[0]
+    votes = (smoke - background).flatten().double()
+    chance = torch.rand(len(votes), generator=torch.manual_seed(1), dtype=torch.float64)
+    truth = (chance < torch.sigmoid(3 * votes - 1)).double()
+    told = scripts.train.calibrate(network, votes, truth)
+    with torch.no_grad():
+        background, smoke = network(x)[0]
+    torch.testing.assert_close((smoke - background).flatten().double(), told, atol=1e-4, rtol=1e-4)
+    assert float(torch.sigmoid(told).mean()) == pytest.approx(float(truth.mean()), abs=1e-3)
+
+
+def test_crops_stay_inside_and_go_where_the_smoke_is(scripts):
+    target = torch.zeros(256, 256, dtype=torch.uint8)
+    target[200:216, 8:24] = 1
+    rng = np.random.default_rng(0)
+    parts = [scripts.train.crop(target, rng) for _ in range(200)]
+    assert all(target[part].shape == (128, 128) for part in parts)
+    with_smoke = np.mean([bool((target[part] == 1).any()) for part in parts])
+    assert with_smoke > 0.5  # by chance it would be a third
+
+
+def test_a_camera_s_samples_are_never_turned(scripts):
+    image = torch.arange(128.0)[None, :, None].expand(1, 128, 128)  # darker above
+    item = (image.half(), torch.tensor([True]), torch.zeros(128, 128, dtype=torch.uint8))
+    args = argparse.Namespace(seed=0, batch=8, steps=100)
+    for name, turned in (("mss", False), ("satellite", True)):
+        images, _, _ = scripts.train.draw(scripts.kinds.KINDS[name], [item] * 3, 1, args)
+        upright = [(picture[0, 1:, 0] > picture[0, :-1, 0]).all() for picture in images]
+        assert all(upright) is not turned
+
+
+# The files that ship
+
+
+@pytest.mark.parametrize("name", sorted(bundled_models()))
+def test_a_bundled_model_is_small_and_says_where_it_comes_from(name):
+    path = bundled_models()[name]
+    card = read_card(path)
+    assert path.stat().st_size <= 8e6
+    assert card.name == name
+    assert card.training["command"].startswith("scripts/train_default.py")
+    assert card.training["threshold"]
+    assert card.training["data"]["source"]
+    assert card.licence
+    assert card.summary
+    assert (ROOT / "docs" / "models" / f"{name}.md").is_file()
+
+
+@pytest.mark.parametrize("name", sorted(bundled_models()))
+def test_a_bundled_model_is_the_same_network_folded_or_not(name):
+    model = load_model(name)
+    x = torch.randn(1, model.card.channels, 64, 64, generator=torch.manual_seed(0))
+    with torch.inference_mode():
+        whole, folded = model.network()(x), model.for_inference()(x, None)
+    torch.testing.assert_close(whole.softmax(1), folded.softmax(1), atol=1e-3, rtol=0)
+
+
+def test_the_sample_scene_s_plume_is_found_without_any_option(tmp_path):
+    from smokegeo import predict
+
+    prob = tmp_path / "prob.tif"
+    predict(SAMPLE / "scene.tif", out=tmp_path / "smoke.gpkg", prob=prob)
+    with rasterio.open(prob) as src, rasterio.open(SAMPLE / "mask.tif") as truth:
+        found = src.read(1) >= 250 * read_card(bundled_models()["satellite"]).threshold
+        score = count(found, truth.read(1))
+    assert score.f1 > 0.6
