@@ -25,6 +25,7 @@ from default_common import (
 from numpy.typing import NDArray
 
 from smokegeo.sensors import sensor
+from smokegeo.simulate.clouds import draw_cloud
 from smokegeo.simulate.fields import enlarge, fractal, smoothstep
 from smokegeo.simulate.frame import cloud_opacity, expose, smoke_layer
 from smokegeo.simulate.optics import Layer, draw_smoke
@@ -43,6 +44,18 @@ _SUBSETS = (
     ((2, 4, 5), 0.07),
     ((2, 3, 5), 0.05),
 )
+#: What is bright in some bands as smoke is, seldom in the imagery at hand: it is painted in.
+_DECOYS = {
+    "muddy river": (0.09, 0.14, 0.17, 0.075, 0.01, 0.008),
+    "mud": (0.12, 0.18, 0.23, 0.2, 0.03, 0.015),
+    "green lake": (0.05, 0.09, 0.05, 0.03, 0.008, 0.005),
+    "shallows": (0.18, 0.22, 0.15, 0.05, 0.01, 0.008),
+    "surf": (0.32, 0.32, 0.31, 0.26, 0.14, 0.1),
+    "salt": (0.42, 0.48, 0.53, 0.58, 0.5, 0.4),
+    "plastic": (0.34, 0.36, 0.38, 0.43, 0.36, 0.28),
+    "snow": (0.9, 0.9, 0.88, 0.8, 0.1, 0.07),
+    "ash": (0.13, 0.15, 0.17, 0.19, 0.26, 0.25),
+}
 #: Light that air alone adds at the top of the atmosphere, at most.
 _RAYLEIGH = np.array([0.085, 0.045, 0.02, 0.007, 0.0, 0.0], np.float32)
 
@@ -71,11 +84,14 @@ def satellite_sample(
         chosen = backgrounds[int(rng.choice(len(backgrounds), p=weights / weights.sum()))]
         light, labels, valid = crop(chosen, size, rng)
         has, picture = chosen.has.copy(), chosen.source.stretched
+        if rng.random() < 0.25:
+            light = with_decoy(light, rng)
         view = ImageryView(dict(zip(BANDS.names, light, strict=True)), chosen.name)
     scene = str(rng.choice(_SCENES, p=[0.2, 0.4, 0.4]))
     stage = build_stage("satellite", shape, BANDS, scene, rng, view)
-    if real:
-        stage = _quiet(stage, rng)
+    stage = _quiet(stage, rng) if real else _clear(stage)
+    if rng.random() < 0.1:
+        stage = _overcast(stage, rng)
     style, layer = draw_smoke_layer(stage, number, rng)
     exposed = expose(stage, layer, BANDS, rng)
     values = exposed.values.astype(np.float32) / REFLECTANCE_SCALE
@@ -149,9 +165,50 @@ def _with_air(values: NDArray[np.float32], rng: np.random.Generator) -> NDArray[
     return values
 
 
+def with_decoy(light: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+    """Return the image with a river or a patch of something that may be taken for smoke."""
+    shape = light.shape[1:]
+    name = str(rng.choice(list(_DECOYS)))
+    edge = fractal(shape, rng, slope=float(rng.uniform(2.0, 3.0)))
+    if name == "muddy river" or rng.random() < 0.25:
+        # Where a smooth field is about 0 lies a winding band.
+        inside = np.float32(rng.uniform(0.06, 0.35)) - np.abs(edge)
+    else:
+        inside = edge - np.float32(np.quantile(edge, rng.uniform(0.6, 0.95)))
+    share = smoothstep(0.0, float(rng.uniform(0.01, 0.08)), inside.astype(np.float32))
+    spectrum = np.array(_DECOYS[name], np.float32) * np.float32(rng.uniform(0.6, 1.4))
+    spectrum *= np.exp(rng.normal(0, 0.06, 6)).astype(np.float32)
+    texture = 1 + np.float32(rng.uniform(0.01, 0.12)) * fractal(shape, rng, slope=1.8)
+    return light + (spectrum[:, None, None] * texture - light) * share
+
+
+def _overcast(stage: Stage, rng: np.random.Generator) -> Stage:
+    """Put thin cloud over all of the view, which lifts every band as a pall lifts some."""
+    kind = str(rng.choice(["cirrus", "stratocumulus"]))
+    texture = fractal(stage.shape, rng, slope=float(rng.uniform(1.8, 3.0)))
+    tau = np.float32(np.exp(rng.uniform(np.log(0.08), np.log(1.5))))
+    tau = tau * np.exp(np.float32(rng.uniform(0.1, 0.7)) * texture)
+    layer = Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), draw_cloud(rng, kind))
+    return replace(stage, before=(*stage.before, layer), clouds=(*stage.clouds, layer))
+
+
+def _clear(stage: Stage) -> Stage:
+    """Leave most of the simulated haze out: seen from above, thick haze is smoke to its users."""
+
+    def thinner(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+        return tuple(
+            layer
+            if any(layer is cloud for cloud in stage.clouds)
+            else replace(layer, tau=layer.tau * np.float32(0.2))
+            for layer in layers
+        )
+
+    return replace(stage, behind=thinner(stage.behind), before=thinner(stage.before))
+
+
 def _quiet(stage: Stage, rng: np.random.Generator) -> Stage:
     """Leave most of the made-up air out over real imagery, which has its own."""
-    stage = replace(stage, light=float(rng.uniform(0.75, 1.1)))
+    stage = _clear(replace(stage, light=float(rng.uniform(0.75, 1.1))))
     if rng.random() < 0.7:
         stage = replace(stage, behind=(), before=(), clouds=(), sunlit=None)
     return stage
