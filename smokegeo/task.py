@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from smokegeo.datasets.datamodule import mixed_seed
@@ -18,6 +17,7 @@ from smokegeo.errors import SmokegeoError
 from smokegeo.metrics import Counts, ImageScore, Report, report
 from smokegeo.models.build import build_network
 from smokegeo.models.mop import MoP
+from smokegeo.models.objective import OwnTerms, segmentation_loss
 from smokegeo.torchgeo_api import segmentation_task
 
 if TYPE_CHECKING:
@@ -36,10 +36,11 @@ class TrainingDivergedError(SmokegeoError):
 
 
 class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class has no stubs
-    """TorchGeo's segmentation task for MoP and, by name, for TorchGeo's own networks.
+    """TorchGeo's segmentation task for MoP and, by name, for the baselines.
 
     The loss is two-class cross-entropy (binary cross-entropy of the softmax) plus 0.01 times the
-    prototype loss; ignored pixels count nowhere. The learning rate falls as a polynomial, per step.
+    prototype loss, or the terms a baseline has of its own; ignored pixels count nowhere. The
+    learning rate falls as a polynomial, per step.
     """
 
     monitor = "val_f1"
@@ -63,7 +64,7 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
         """Describe the training.
 
         Args:
-            model: "mop", or a baseline: unet, deeplabv3+, fcn, upernet, segformer.
+            model: "mop", or one of `smokegeo.models.build.ARCHITECTURES`.
             bands: Input bands.
             options: Options of the network, those of `MoPConfig` for MoP.
             iterations: Steps until the learning rate reaches 0.
@@ -127,14 +128,11 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
         torch.manual_seed(mixed_seed(self.hparams["seed"], self.global_step, self.global_rank))
         image, labels = batch["image"], batch["mask"]
         available = self._drop_bands(image)
-        if isinstance(self.model, MoP):
-            done = self.model.run(image, available)
-            extra = self.model.loss(done, labels)
-            loss = segmentation_loss(done.logits, labels)
-            loss = loss + self.hparams["prototype_weight"] * extra
-            self.log("train_prototype_loss", extra.detach(), batch_size=len(image))
-        else:
-            loss = segmentation_loss(self.model(image, available), labels)
+        terms = self._terms(image, labels, available)
+        weights = {"prototype": self.hparams["prototype_weight"]}
+        loss = torch.stack([weights.get(name, 1.0) * terms[name] for name in terms]).sum()
+        for name in terms.keys() - {"segmentation"}:
+            self.log(f"train_{name}_loss", terms[name].detach(), batch_size=len(image))
         if not torch.isfinite(loss):
             raise TrainingDivergedError(
                 f"the loss became {loss.item()} at step {self.global_step} on frames "
@@ -142,6 +140,16 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
             )
         self.log("train_loss", loss.detach(), prog_bar=True, batch_size=len(image))
         return loss
+
+    def _terms(self, image: Tensor, labels: Tensor, available: Tensor | None) -> dict[str, Tensor]:
+        """Return what is minimised, term by term."""
+        if isinstance(self.model, MoP):
+            done = self.model.run(image, available)
+            extra = self.model.loss(done, labels)
+            return {"segmentation": segmentation_loss(done.logits, labels), "prototype": extra}
+        if isinstance(self.model, OwnTerms):
+            return self.model.terms(image, labels, available)
+        return {"segmentation": segmentation_loss(self.model(image, available), labels)}
 
     def validation_step(self, batch: Mapping[str, Tensor], batch_idx: int) -> None:
         """Score the images of a batch."""
@@ -206,12 +214,6 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
     def _names(self, batch: Mapping[str, Tensor]) -> list[str]:
         records = self.trainer.datamodule.train_dataset.records
         return [records[int(frame)].id for frame in batch["frame"]]
-
-
-def segmentation_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the mean cross-entropy over the pixels that are not ignored; 0 if all are."""
-    losses = F.cross_entropy(logits.float(), labels, ignore_index=IGNORE, reduction="sum")
-    return losses / (labels != IGNORE).sum().clamp(min=1)
 
 
 def counts_by_threshold(probability: Any, labels: Any) -> list[Counts]:

@@ -26,8 +26,7 @@ from smokegeo.datasets.verify import require_sound
 from smokegeo.errors import InputError, UsageError
 from smokegeo.files import check_output
 from smokegeo.modelfile import Card, save_model
-from smokegeo.models.build import ARCHITECTURES
-from smokegeo.models.mop import MoP
+from smokegeo.models.build import full_options, refuse_unknown
 from smokegeo.task import MoPSegmentationTask, TrainingDivergedError
 
 log = logging.getLogger(__name__)
@@ -63,8 +62,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         dataset_class(self.dataset)  # refuses what it does not know
-        if self.model not in ARCHITECTURES:
-            raise UsageError(f"model {self.model!r} is not one of {', '.join(ARCHITECTURES)}.")
+        refuse_unknown(self.model)
         for name in ("iterations", "batch_size", "crop_px", "val_every"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} {getattr(self, name)} must be 1 or more.")
@@ -332,13 +330,10 @@ def _card(
     train = cast("SmokeDataset", data.train_dataset)
     if statistics is None or task.val_report is None:
         raise InputError("the training ended before it was validated once.")
-    options = dict(config.options)
-    if isinstance(task.model, MoP):
-        options = task.model.config.to_dict()  # defaults of today may not be those of tomorrow
     return Card(
         name=name,
         architecture=config.model,
-        options=options,
+        options=full_options(task.model, config.model, config.options),
         bands=train.band_set,
         statistics=statistics,
         threshold=task.threshold,

@@ -30,12 +30,14 @@ _NUMBER = click.IntRange(min=1)
     help="YAML settings; options on the command line win. See configs/.",
 )
 @click.option(
-    "--model", help="mop, or a baseline: unet, deeplabv3+, fcn, upernet, segformer.  [default: mop]"
+    "--model",
+    help="mop, or a method it is compared with: pspnet, deeplabv3+, ocrnet, segnext, segformer, "
+    "mask2former, protoseg, fosp, trans-bvm; also unet, fcn, upernet.  [default: mop]",
 )
 @click.option(
     "--variant",
     type=click.Choice(["realtime", "accuracy"]),
-    help="Size of MoP.  [default: realtime]",
+    help="Small and fast, or large.  [default: realtime]",
 )
 @click.option("--iterations", type=_NUMBER, help="Training steps.  [default: 40000]")
 @click.option("--batch-size", type=_NUMBER, help="Samples a step, on each device.  [default: 4]")
@@ -96,7 +98,7 @@ def train(
     Examples:
       smokegeo train --dataset hss --root smoke-hss
       smokegeo train --config configs/hss_realtime.yaml --root smoke-hss --iterations 2000
-      smokegeo train --dataset mss --root smoke-mss --model unet
+      smokegeo train --dataset mss --root smoke-mss --model segformer --variant accuracy
       smokegeo train --out runs/hss-mop-realtime --resume
     """
     import os
@@ -126,7 +128,7 @@ def train(
         _put(plain, name.split("."), yaml.safe_load(text))
     chosen = TrainConfig.from_dict(plain)
     if out is None:
-        size = chosen.options.get("variant", "realtime") if chosen.model == "mop" else "baseline"
+        size = chosen.options.get("variant", "realtime")
         out = Path("runs") / f"{chosen.dataset}-{chosen.model.replace('+', 'plus')}-{size}"
     # Lightning starts the other processes of a node with this very command.
     first = "LOCAL_RANK" not in os.environ

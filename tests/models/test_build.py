@@ -1,4 +1,4 @@
-"""Networks by name: MoP, and TorchGeo's as baselines that take any size and absent bands."""
+"""Networks by name: MoP, and baselines that take any size and absent bands."""
 
 import pytest
 import torch
@@ -58,7 +58,7 @@ def test_every_architecture_trains(name):
 
 
 def test_an_unknown_name_or_option_is_refused():
-    with pytest.raises(UsageError, match="'resnet' is not one of mop, unet"):
+    with pytest.raises(UsageError, match="'resnet' is not one of mop, pspnet"):
         build_network("resnet", 4)
     with pytest.raises(UsageError, match="unet has no option dim"):
         build_network("unet", 4, {"dim": 3})

@@ -1,0 +1,1 @@
+"""The methods the paper compares MoP with, one file each, all trained from scratch."""
