@@ -128,7 +128,7 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
         torch.manual_seed(mixed_seed(self.hparams["seed"], self.global_step, self.global_rank))
         image, labels = batch["image"], batch["mask"]
         available = self._drop_bands(image)
-        terms = self._terms(image, labels, available)
+        terms = self.loss_terms(image, labels, available)
         weights = {"prototype": self.hparams["prototype_weight"]}
         loss = torch.stack([weights.get(name, 1.0) * terms[name] for name in terms]).sum()
         for name in terms.keys() - {"segmentation"}:
@@ -141,7 +141,9 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
         self.log("train_loss", loss.detach(), prog_bar=True, batch_size=len(image))
         return loss
 
-    def _terms(self, image: Tensor, labels: Tensor, available: Tensor | None) -> dict[str, Tensor]:
+    def loss_terms(
+        self, image: Tensor, labels: Tensor, available: Tensor | None
+    ) -> dict[str, Tensor]:
         """Return what is minimised, term by term."""
         if isinstance(self.model, MoP):
             done = self.model.run(image, available)

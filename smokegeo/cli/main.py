@@ -16,6 +16,7 @@ from smokegeo.errors import SmokegeoError, Terminated, deepest_cause, printable
 
 #: Command name -> its module in this package; the module has a function of the same name.
 COMMANDS = (
+    "benchmark",
     "check",
     "consensus",
     "evaluate",

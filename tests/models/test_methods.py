@@ -68,7 +68,7 @@ def test_steps_of_training_lower_the_loss_and_reach_every_weight(name):
     losses = []
     for _ in range(6):
         torch.manual_seed(1)  # the same dropout each time: only the weights change
-        loss = torch.stack(list(task._terms(image, labels, None).values())).sum()
+        loss = torch.stack(list(task.loss_terms(image, labels, None).values())).sum()
         optimizer.zero_grad()
         loss.backward()
         assert all(p.grad is not None for p in task.parameters() if p.requires_grad)

@@ -1,0 +1,134 @@
+"""What a model costs: parameters, arithmetic, and time and memory for one image."""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from smokegeo.modelfile import load_model
+
+_REPEATS = 5
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of segmenting one image of size_px; None where it could not be measured.
+
+    `parameters` are those that were trained. The rest is of the network that predicts, which for
+    MoP is the folded one. Memory is that of its weights and of what one image adds to them.
+    """
+
+    parameters: int
+    gflops: float
+    size_px: int
+    threads: int
+    cpu_ms: float
+    cpu_mb: float | None
+    gpu: str | None = None
+    gpu_ms: float | None = None
+    gpu_mb: float | None = None
+
+
+def measure_apart(path: Path, size_px: int) -> Cost:
+    """Measure a model file in a process of its own, whose memory nothing else has touched."""
+    # Not forked: a fork would begin with all the memory this process has.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(measure, path, size_px).result()
+
+
+def measure(path: Path, size_px: int, repeats: int = _REPEATS) -> Cost:
+    """Measure a model file on the processor, and on a graphics card if there is one."""
+    model = load_model(path)
+    parameters = sum(p.numel() for p in model.network().parameters())
+    network = model.for_inference()
+    image = torch.zeros(1, model.card.channels, size_px, size_px)
+    cpu_mb = _megabytes_of(network, image)
+    cpu_ms = milliseconds(lambda: network(image), repeats)
+    flops = count_flops(network, image)
+    facts = (parameters, flops / 1e9, size_px, torch.get_num_threads(), cpu_ms, cpu_mb)
+    if not torch.cuda.is_available():
+        return Cost(*facts)
+    return Cost(*facts, *_on_card(network, image, repeats))
+
+
+def _on_card(network: nn.Module, image: Tensor, repeats: int) -> tuple[str, float, float]:
+    """Return the card's name, milliseconds, and the megabytes of its memory that were in use."""
+    network, image = network.cuda(), image.cuda()
+    torch.cuda.reset_peak_memory_stats()
+
+    def work() -> None:
+        network(image)
+        torch.cuda.synchronize()
+
+    took = milliseconds(work, 4 * repeats)
+    return torch.cuda.get_device_name(), took, torch.cuda.max_memory_allocated() / 1e6
+
+
+@torch.inference_mode()
+def milliseconds(work: Callable[[], Any], repeats: int) -> float:
+    """Return the median time of some work, after doing it once for nothing."""
+    times = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        work()
+        times.append(1000 * (time.perf_counter() - start))
+    return statistics.median(times[1:])
+
+
+@torch.no_grad()
+def count_flops(network: nn.Module, image: Tensor) -> int:
+    """Return the floating-point operations of convolutions and matrix products.
+
+    torch leaves out two forms of attention that run on CPUs: the fused one is counted here by its
+    formula, and the fast path of nn.MultiheadAttention is switched off meanwhile.
+    """
+    fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    counter = FlopCounterMode(display=False, custom_mapping={fused: _attention_flops})
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with counter:
+            network(image)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+    return counter.get_total_flops()
+
+
+def _attention_flops(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
+    """Return the operations of two matrix products: weights, and what they weight."""
+    batch, heads, rows, width = query
+    columns = key[2]
+    return int(2 * batch * heads * rows * columns * (width + value[3]))
+
+
+@torch.inference_mode()
+def _megabytes_of(network: nn.Module, image: Tensor) -> float | None:
+    """Return the memory of a network and one image, by the kernel's account; None but on Linux."""
+    network(image[:, :, :32, :32])  # libraries take memory of their own at first use
+    try:
+        before = _account("VmRSS")
+        _CLEAR.write_text("5")  # count the peak anew
+        network(image)
+        added = _account("VmHWM") - before
+    except (OSError, KeyError):
+        return None
+    weights: int = sum(value.nbytes for value in network.state_dict().values())
+    return (added + weights) / 1e6
+
+
+def _account(name: str) -> int:
+    """Return a number of bytes the kernel keeps about this process."""
+    lines = dict(line.split(":", 1) for line in _STATUS.read_text("utf-8").splitlines())
+    return int(lines[name].split()[0]) * 1024

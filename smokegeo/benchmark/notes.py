@@ -1,0 +1,88 @@
+"""What a comparison was, in words, and what it must not be taken for."""
+
+from __future__ import annotations
+
+from smokegeo.benchmark.budget import Budget
+from smokegeo.benchmark.plan import Entry
+from smokegeo.benchmark.results import Results
+from smokegeo.models.baselines.catalog import METHODS, VARIANTS
+
+PAPER = Budget()
+
+
+def heading(results: Results) -> str:
+    """Return data, budget, seeds, dates and machines: all that is needed to do it again."""
+    plan, runs = results.plan, results.runs
+    kind = f"{'simulated ' if results.simulated else ''}{plan.dataset} frames"
+    frames = ", ".join(f"{count} {split}" for split, count in results.frames.items())
+    seeds = ", ".join(map(str, plan.seeds))
+    dates = sorted({run.date for run in runs})
+    days = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    lines = [
+        f"# Benchmark on {kind}",
+        f"{sum(results.frames.values())} {kind} ({frames}). Every method: {plan.budget.words()}; "
+        f"seed{'s' if len(plan.seeds) > 1 else ''} {seeds}. {days}, "
+        f"{'; '.join(sorted({run.machine for run in runs}))}.",
+        "F1 and mIoU are those of the smoke class in per cent, means over the test images (their "
+        "number in brackets), at the threshold the validation split chose.",
+    ]
+    if len(plan.seeds) > 1:
+        lines.append("Cells hold the mean over seeds and, in brackets, the range.")
+    cost = next((run.cost for run in runs if run.cost), None)
+    if cost is not None:
+        size = cost["size_px"]
+        card = f", on one {cost['gpu']}" if cost.get("gpu") else ""
+        lines.append(
+            f"Costs are of one image of {size} x {size} pixels, with {cost['threads']} CPU "
+            f"thread(s){card}: the median of five passes, in a process of its own. FLOPs are those "
+            "of convolutions and matrix products, attention included. MoP is folded first, as it "
+            "is for prediction."
+        )
+    return "\n\n".join(lines)
+
+
+def notes(results: Results) -> list[str]:
+    """Return what keeps these numbers from being compared with the paper's, or with each other."""
+    plan = results.plan
+    found = []
+    if results.simulated:
+        found.append(
+            "The frames are simulated. The paper's are real: its numbers are on other images, and "
+            "a method may be better on one kind than on the other."
+        )
+    elif plan.dataset not in ("hss", "mss"):
+        found.append(f"The paper has no {plan.dataset} data at all.")
+    if not plan.budget.is_papers:
+        found.append(
+            f"The paper trains for {PAPER.iterations} iterations of {PAPER.batch} crops of "
+            f"{PAPER.crop} pixels at {PAPER.lr:g}. Under another budget, the order may be that of "
+            "how fast methods learn, not of how good they become."
+        )
+    if plan.budget.minutes is not None:
+        found.append(
+            "The time is equal, not the number of steps: methods that are fast on this machine "
+            "see more images."
+        )
+    if len(plan.seeds) == 1:
+        found.append("One seed: differences of a few points may be chance.")
+    found += [
+        "All weights start at random. The paper does not say whether its baselines began with "
+        "ImageNet weights; colour weights do not fit 25 bands without a change.",
+        "The paper does not name the encoders of most baselines, nor how large they are; those "
+        "here are the usual ones, and parameters are not equal.",
+        "The networks are not the authors' own: " + _differences(results) + ".",
+        "Small, medium and large are cut at 0.5 % and 2.5 % of the image; the paper names FoSp for "
+        "its bounds, and these were inferred from FoSp's lists.",
+        "Frames keep their resolution; the paper resizes them to 512 pixels first.",
+    ]
+    found += [f"{name} is left out: {why}" for name, why in results.left_out.items()]
+    missing = [e.name for e in plan.entries if not results.of(e) and e.name not in results.left_out]
+    if missing:
+        found.append(f"Not trained yet: {', '.join(missing)}. The same command goes on.")
+    return found
+
+
+def _differences(results: Results) -> str:
+    shown: list[Entry] = [entry for v in VARIANTS for entry in results.entries(v)]
+    names = dict.fromkeys(entry.model for entry in shown)
+    return "; ".join(f"{METHODS[name].title}: {METHODS[name].differs}" for name in names)

@@ -1,0 +1,99 @@
+"""What a comparison found, as values and as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from smokegeo.benchmark.plan import WHOLE, Entry, Plan
+from smokegeo.files import atomic_file
+from smokegeo.models.config import ABLATION
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training and its scores; `report` is that of `smokegeo.metrics`, as plain values."""
+
+    name: str
+    model: str
+    variant: str
+    row: str | None
+    seed: int
+    iterations: int
+    minutes: float
+    parameters: int
+    threshold: float
+    date: str
+    machine: str
+    report: Mapping[str, Any]
+    cost: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Results:
+    """All of a comparison so far; `left_out` says why a method has no line."""
+
+    plan: Plan
+    frames: Mapping[str, int]
+    simulated: bool
+    runs: list[Run]
+    left_out: dict[str, str]
+
+    def of(self, entry: Entry) -> list[Run]:
+        """Return the runs of an entry, one per seed."""
+        return [run for run in self.runs if run.name == entry.name]
+
+    def entries(self, variant: str) -> list[Entry]:
+        """Return the methods of one of the two main tables that have a result."""
+        return [
+            entry
+            for entry in self.plan.entries
+            if entry.variant == variant and entry.row in (None, WHOLE) and self.of(entry)
+        ]
+
+    def rows(self) -> list[Entry]:
+        """Return the rows of the ablation table that have a result, in its order."""
+        rows = [e for e in self.plan.entries if e.row is not None]
+        # MoP alone is the last row too, but no table.
+        variants = {e.variant for e in rows if e.row != WHOLE}
+        found = [e for e in rows if e.variant in variants and self.of(e)]
+        return sorted(found, key=lambda e: list(ABLATION).index(e.row or WHOLE))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, without the path of the data: it is of one machine only."""
+        return {
+            "dataset": self.plan.dataset,
+            "simulated": self.simulated,
+            "frames": dict(self.frames),
+            "budget": asdict(self.plan.budget),
+            "seeds": list(self.plan.seeds),
+            "runs": [asdict(run) for run in self.runs],
+            "left_out": self.left_out,
+        }
+
+
+def mean_and_range(values: list[float | None]) -> tuple[float, float, float] | None:
+    """Return mean, least and largest of the numbers that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return (sum(known) / len(known), min(known), max(known)) if known else None
+
+
+def write_results(results: Results, out: Path) -> None:
+    """Write results.json, benchmark.md, benchmark.csv and, with latencies, benchmark.png."""
+    from smokegeo.benchmark.plot import draw
+    from smokegeo.benchmark.tables import csv_text, markdown
+
+    texts = {
+        "results.json": json.dumps(results.to_dict(), indent=2) + "\n",
+        "benchmark.md": markdown(results),
+        "benchmark.csv": csv_text(results),
+    }
+    for name, text in texts.items():
+        with atomic_file(out / name) as part:
+            part.write_text(text, "utf-8")
+    if (figure := draw(results)) is not None:
+        with atomic_file(out / "benchmark.png") as part:
+            figure.savefig(part, dpi=120)

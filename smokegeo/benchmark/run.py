@@ -1,0 +1,187 @@
+"""Run a comparison: train, score and measure each entry once, and go on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+
+from smokegeo.benchmark.budget import steps_within, with_steps
+from smokegeo.benchmark.machine import processor
+from smokegeo.benchmark.measure import measure_apart
+from smokegeo.benchmark.plan import Entry, Plan
+from smokegeo.benchmark.results import Results, Run, write_results
+from smokegeo.datasets import dataset_class
+from smokegeo.datasets.layout import Layout, load_layout
+from smokegeo.datasets.verify import require_sound
+from smokegeo.errors import OutputError, SmokegeoError, UsageError
+from smokegeo.evaluate import evaluate
+from smokegeo.files import atomic_file, sha256
+from smokegeo.modelfile import load_model
+from smokegeo.train import Machine, TrainConfig, train
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training of a comparison, and the folder that keeps it."""
+
+    entry: Entry
+    seed: int
+    config: TrainConfig
+    folder: Path
+
+
+def benchmark(plan: Plan, out: Path, machine: Machine) -> Results:
+    """Do what is not done yet; write the tables anew after each training."""
+    layout = load_layout(plan.root, plan.dataset)
+    require_sound(layout, deep=True)
+    reader = dataset_class(plan.dataset)
+    frames = {s: len(reader(plan.root, s).records) for s in ("train", "val", "test")}
+    failed: SmokegeoError | None = None
+    with _alone(out):
+        jobs = [
+            _job(plan, entry, seed, layout, out)
+            for seed in plan.seeds  # all entries of a seed first: a whole table early
+            for entry in plan.entries
+        ]
+        results = Results(plan, frames, bool(layout.facts.get("simulated")), [], {})
+        for number, job in enumerate(jobs, start=1):
+            label = f"{job.entry.name}, seed {job.seed} ({number} of {len(jobs)})"
+            try:
+                results.runs.append(_finished(job, plan, layout, machine, label))
+            except SmokegeoError as error:
+                # One method that fails, or is not installed, must not cost the others' hours.
+                log.warning("%s is left out: %s", label, error)
+                results.left_out[job.entry.name] = str(error)
+                failed = error
+            if results.runs:
+                write_results(results, out)
+    if failed is not None and not results.runs:
+        raise failed
+    return results
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Make the folder, and keep a second comparison out of it."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be made ({error.strerror}).") from error
+    lock = FileLock(out / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise UsageError(f"{out}: another benchmark is at work there. Wait for it.") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _job(plan: Plan, entry: Entry, seed: int, layout: Layout, out: Path) -> Job:
+    """Return a training; its folder is named after all that decides its result."""
+    config = plan.config(entry, seed)
+    plain = {key: value for key, value in config.to_dict().items() if key != "root"}
+    if plan.budget.minutes is not None:
+        plain |= {"iterations": None, "val_every": None, "minutes": plan.budget.minutes}
+    checksums = layout.root / "checksums.sha256"
+    data = sha256(checksums if checksums.is_file() else layout.root / "frames.csv")
+    content = f"{data} {json.dumps(plain, sort_keys=True)}"
+    mark = hashlib.sha256(content.encode()).hexdigest()[:8]
+    return Job(entry, seed, config, out / "runs" / f"{entry.name}-seed{seed}-{mark}")
+
+
+def _finished(job: Job, plan: Plan, layout: Layout, machine: Machine, label: str) -> Run:
+    """Return the result of a training that was done before, or do it."""
+    kept = job.folder / "result.json"
+    if kept.is_file():
+        log.info("%s: done before", label)
+        run = Run(**json.loads(kept.read_text("utf-8")))
+    else:
+        run = _scored(job, _trained(job, plan, layout, machine, label), plan)
+        _write(kept, asdict(run))
+        log.info("%s: F1 %.2f %%", label, 100 * (run.report["total"]["f1_image"] or 0.0))
+    if plan.speed_px and job.seed == plan.seeds[0]:
+        run = replace(run, cost=_cost(job, plan.speed_px, label))
+    return run
+
+
+def _trained(job: Job, plan: Plan, layout: Layout, machine: Machine, label: str) -> Path:
+    """Return the model file; go on with a training that was interrupted."""
+    model_file = job.folder / "model.safetensors"
+    if model_file.is_file():
+        return model_file
+    config = job.config
+    if plan.budget.minutes is not None:
+        steps = _kept(
+            job.folder / "steps.json",
+            lambda: steps_within(
+                plan.budget.minutes or 0.0, config, len(layout.bands), machine.accelerator
+            ),
+        )
+        config = with_steps(config, int(steps))
+    resume = (job.folder / "checkpoints" / "last.ckpt").is_file()
+    log.info("%s: %s for %d steps", label, "resuming" if resume else "training", config.iterations)
+    spent = job.folder / "seconds.json"
+    before = float(json.loads(spent.read_text("utf-8"))) if spent.is_file() else 0.0
+    started = time.monotonic()
+    try:
+        return train(config, job.folder, machine, resume=resume)
+    finally:
+        if job.folder.is_dir():
+            _write(spent, round(before + time.monotonic() - started, 1))
+
+
+def _scored(job: Job, model_file: Path, plan: Plan) -> Run:
+    model = load_model(model_file)
+    report = evaluate(model, dataset_class(plan.dataset)(plan.root, "test"))
+    return Run(
+        name=job.entry.name,
+        model=job.entry.model,
+        variant=job.entry.variant,
+        row=job.entry.row,
+        seed=job.seed,
+        iterations=int(model.card.training["config"]["iterations"]),
+        minutes=float(json.loads((job.folder / "seconds.json").read_text("utf-8"))) / 60,
+        parameters=sum(p.numel() for p in model.network().parameters()),
+        threshold=model.card.threshold,
+        date=datetime.now(UTC).date().isoformat(),
+        machine=f"{processor()}, torch {torch.__version__}",
+        report=report.to_dict(),
+    )
+
+
+def _cost(job: Job, size_px: int, label: str) -> dict[str, Any]:
+    """Return what the model costs at this size, measured once and kept."""
+
+    def work() -> dict[str, Any]:
+        log.info("%s: measuring time and memory", label)
+        return asdict(measure_apart(job.folder / "model.safetensors", size_px))
+
+    return dict(_kept(job.folder / f"cost-{size_px}.json", work))
+
+
+def _kept(path: Path, work: Callable[[], Any]) -> Any:
+    """Return what a file holds; do the work that fills it if there is none."""
+    if not path.is_file():
+        _write(path, work())
+    return json.loads(path.read_text("utf-8"))
+
+
+def _write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path) as part:
+        part.write_text(json.dumps(value, indent=2) + "\n", "utf-8")

@@ -1,0 +1,129 @@
+"""A whole comparison: finished work is kept, interrupted work goes on, a failure costs itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from filelock import FileLock
+
+from smokegeo.benchmark import run as module
+from smokegeo.benchmark.budget import Budget
+from smokegeo.benchmark.plan import Plan, choose
+from smokegeo.benchmark.run import benchmark
+from smokegeo.errors import ModelError, Terminated, UsageError
+from smokegeo.task import MoPSegmentationTask
+from smokegeo.train import Machine
+
+CPU = Machine(accelerator="cpu", devices="1")
+TINY = Budget(iterations=2, batch=2, crop=32)
+
+
+@pytest.fixture
+def plan(make_dataset):
+    root = make_dataset(10, "mss").root
+    return Plan("mss", root, choose(["segformer"], ["realtime"]), TINY, speed_px=0)
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Note which trainings really happen, and whether they resume."""
+    calls = []
+    real = module.train
+
+    def note(config, out, machine, *, resume=False):
+        calls.append((config.model, config.seed, resume))
+        return real(config, out, machine, resume=resume)
+
+    monkeypatch.setattr(module, "train", note)
+    return calls
+
+
+def test_tables_are_written_and_a_second_call_trains_nothing(plan, tmp_path, trained):
+    first = benchmark(plan, tmp_path / "out", CPU)
+    assert trained == [("segformer", 0, False)]
+    text = (tmp_path / "out" / "benchmark.md").read_text()
+    assert "| SegFormer |" in text
+    second = benchmark(plan, tmp_path / "out", CPU)
+    assert len(trained) == 1
+    assert second.runs == first.runs
+    assert (tmp_path / "out" / "benchmark.md").read_text() == text
+
+
+def test_another_budget_or_seed_never_takes_old_results(plan, tmp_path, trained):
+    benchmark(plan, tmp_path / "out", CPU)
+    other = Plan(plan.dataset, plan.root, plan.entries, TINY, seeds=(1,), speed_px=0)
+    benchmark(other, tmp_path / "out", CPU)
+    longer = Budget(iterations=3, batch=2, crop=32)
+    (run,) = benchmark(
+        Plan(plan.dataset, plan.root, plan.entries, longer, speed_px=0), tmp_path / "out", CPU
+    ).runs
+    assert [seed for _, seed, _ in trained] == [0, 1, 0]
+    assert run.iterations == 3
+
+
+def test_an_interrupted_training_is_resumed(plan, tmp_path, trained, monkeypatch):
+    def stop(self, *args):
+        raise Terminated
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MoPSegmentationTask, "on_train_batch_end", stop)
+        with pytest.raises(Terminated):
+            benchmark(plan, tmp_path / "out", CPU)
+    assert not (tmp_path / "out" / "benchmark.md").exists()
+    results = benchmark(plan, tmp_path / "out", CPU)
+    assert trained == [("segformer", 0, False), ("segformer", 0, True)]
+    assert results.runs[0].iterations == 2
+
+
+def test_a_method_that_fails_is_left_out_and_the_rest_goes_on(plan, tmp_path, monkeypatch):
+    real = module.train
+
+    def fail(config, out, machine, *, resume=False):
+        if config.model == "pspnet":
+            raise ModelError("pspnet needs a package. Install it.")
+        return real(config, out, machine, resume=resume)
+
+    monkeypatch.setattr(module, "train", fail)
+    entries = choose(["pspnet", "segformer"], ["realtime"])
+    both = Plan(plan.dataset, plan.root, entries, TINY, speed_px=0)
+    results = benchmark(both, tmp_path / "out", CPU)
+    assert [run.model for run in results.runs] == ["segformer"]
+    assert "pspnet needs a package" in (tmp_path / "out" / "benchmark.md").read_text()
+    alone = Plan(plan.dataset, plan.root, entries[:1], TINY, speed_px=0)
+    with pytest.raises(ModelError, match="Install it"):
+        benchmark(alone, tmp_path / "alone", CPU)
+
+
+def test_minutes_become_steps_once(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "steps_within", lambda *args: 3)
+    timed = Budget(minutes=1.0, batch=2, crop=32)
+    one = Plan(plan.dataset, plan.root, plan.entries, timed, speed_px=0)
+    (run,) = benchmark(one, tmp_path / "out", CPU).runs
+    assert run.iterations == 3
+    (steps,) = (tmp_path / "out" / "runs").glob("*/steps.json")
+    assert json.loads(steps.read_text()) == 3
+
+
+def test_costs_are_measured_for_the_first_seed_and_kept(plan, tmp_path, monkeypatch):
+    from smokegeo.benchmark.measure import measure
+
+    sizes = []
+
+    def here(path, size):
+        sizes.append(size)
+        return measure(path, size, repeats=1)
+
+    monkeypatch.setattr(module, "measure_apart", here)
+    two = Plan(plan.dataset, plan.root, plan.entries, TINY, seeds=(0, 1), speed_px=48)
+    for _ in range(2):
+        results = benchmark(two, tmp_path / "out", CPU)
+    assert sizes == [48]
+    assert [bool(run.cost) for run in results.runs] == [True, False]
+    assert (tmp_path / "out" / "benchmark.png").is_file()
+
+
+def test_two_benchmarks_do_not_share_a_folder(plan, tmp_path):
+    (tmp_path / "out").mkdir()
+    with FileLock(tmp_path / "out" / ".lock"), pytest.raises(UsageError, match="at work there"):
+        benchmark(plan, tmp_path / "out", CPU)
