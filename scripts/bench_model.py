@@ -22,8 +22,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils.flop_counter import FlopCounterMode
 
+from smokegeo.benchmark.measure import count_flops
 from smokegeo.errors import UsageError
 from smokegeo.models.mop import MoP
 from smokegeo.models.naive import naive_f_router, naive_forward, naive_p_router
@@ -72,7 +72,7 @@ def inference(variant: str, size: int, repeats: int, threads: int) -> list[str]:
         "folded": lambda: folded(x),
     }
     with torch.inference_mode():
-        flops = {name: count_flops(model, form) for name, form in forms.items()}
+        flops = {name: count_flops(form) for name, form in forms.items()}
         try:
             forms["ONNX Runtime"] = onnx_form(folded, x, threads)
         except UsageError as error:
@@ -166,30 +166,6 @@ def kept_bytes(form: Callable[[], Tensor], but: Tensor | None) -> int:
     if but is not None:
         storages.pop(but.untyped_storage().data_ptr(), None)
     return sum(storages.values())
-
-
-def count_flops(model: MoP, form: Form) -> int:
-    """Count floating-point operations, without fused attention: torch counts none of it on CPUs."""
-    plain = [m for m in model.modules() if hasattr(m, "fused_attn")]
-    for module in plain:
-        module.fused_attn = False  # type: ignore[assignment]
-    attention = torch.nn.functional.scaled_dot_product_attention
-    torch.nn.functional.scaled_dot_product_attention = written_out  # type: ignore[assignment]
-    counter = FlopCounterMode(display=False)
-    try:
-        with counter:
-            form()
-    finally:
-        torch.nn.functional.scaled_dot_product_attention = attention
-        for module in plain:
-            module.fused_attn = True  # type: ignore[assignment]
-    return counter.get_total_flops()
-
-
-def written_out(q: Tensor, k: Tensor, v: Tensor, **_: object) -> Tensor:
-    """Attention in three steps that can be counted."""
-    weights: Tensor = ((q @ k.transpose(-2, -1)) * q.shape[-1] ** -0.5).softmax(dim=-1)
-    return weights @ v
 
 
 def interleaved(forms: Mapping[str, Form], repeats: int) -> dict[str, float]:

@@ -56,7 +56,7 @@ def measure(path: Path, size_px: int, repeats: int = _REPEATS) -> Cost:
     image = torch.zeros(1, model.card.channels, size_px, size_px)
     cpu_mb = _megabytes_of(network, image)
     cpu_ms = milliseconds(lambda: network(image), repeats)
-    flops = count_flops(network, image)
+    flops = count_flops(lambda: network(image))
     facts = (parameters, flops / 1e9, size_px, torch.get_num_threads(), cpu_ms, cpu_mb)
     if not torch.cuda.is_available():
         return Cost(*facts)
@@ -88,8 +88,8 @@ def milliseconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 @torch.no_grad()
-def count_flops(network: nn.Module, image: Tensor) -> int:
-    """Return the floating-point operations of convolutions and matrix products.
+def count_flops(work: Callable[[], Any]) -> int:
+    """Return the floating-point operations of the convolutions and matrix products in some work.
 
     torch leaves out two forms of attention that run on CPUs: the fused one is counted here by its
     formula, and the fast path of nn.MultiheadAttention is switched off meanwhile.
@@ -100,7 +100,7 @@ def count_flops(network: nn.Module, image: Tensor) -> int:
     torch.backends.mha.set_fastpath_enabled(False)
     try:
         with counter:
-            network(image)
+            work()
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
     return counter.get_total_flops()

@@ -76,7 +76,13 @@ def notes(results: Results) -> list[str]:
         "Frames keep their resolution; the paper resizes them to 512 pixels first.",
     ]
     found += [f"{name} is left out: {why}" for name, why in results.left_out.items()]
-    missing = [e.name for e in plan.entries if not results.of(e) and e.name not in results.left_out]
+    done = {(run.name, run.seed) for run in results.runs}
+    missing = [
+        f"{entry.name} with seed {seed}"
+        for seed in plan.seeds
+        for entry in plan.entries
+        if (entry.name, seed) not in done and entry.name not in results.left_out
+    ]
     if missing:
         found.append(f"Not trained yet: {', '.join(missing)}. The same command goes on.")
     return found

@@ -112,7 +112,7 @@ def test_what_is_left_out_or_to_come_is_said():
     some = Results(found.plan, found.frames, True, kept, {"mask2former-realtime": "no package."})
     text = markdown(some)
     assert "mask2former-realtime is left out: no package." in text
-    assert "Not trained yet: segformer-realtime." in text
+    assert "Not trained yet: segformer-realtime with seed 0." in text
 
 
 def test_the_csv_has_a_line_for_each_training():

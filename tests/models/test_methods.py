@@ -90,6 +90,19 @@ def test_a_batch_of_one_small_crop_trains(name):
 
 
 @pytest.mark.parametrize("name", BASELINES)
+def test_it_trains_in_half_precision(name):
+    network = made(name).train()
+    image, labels = batch()
+    with torch.autocast("cpu", torch.bfloat16):
+        if hasattr(network, "terms"):
+            loss = torch.stack(list(network.terms(image, labels).values())).sum()
+        else:
+            loss = network(image).float().square().mean()
+    loss.backward()
+    assert torch.isfinite(loss)
+
+
+@pytest.mark.parametrize("name", BASELINES)
 def test_labels_that_are_all_ignored_teach_nothing_wrong(name):
     network = made(name).train()
     image, _ = batch()

@@ -67,7 +67,7 @@ METHODS: Mapping[str, Method] = {
         ("MiT-B0", "MiT-B3"),
         "our own; scaled logits instead of a norm over two classes",
     ),
-    "mop": Method("MoP", "Transformer", ("MoP realtime", "MoP accuracy"), "our own from the text"),
+    "mop": Method("MoP", "Transformer", ("narrow MiT, band split",) * 2, "our own from the text"),
 }
 #: Where a network is made: module of this package, and function.
 _BUILDERS: Mapping[str, tuple[str, str]] = {

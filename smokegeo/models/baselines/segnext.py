@@ -52,8 +52,8 @@ class Hamburger(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return features of the same shape."""
+        flat = F.relu(self.before(x)).float().flatten(2)
         with torch.autocast(x.device.type, enabled=False):  # quotients of sums over all pixels
-            flat = F.relu(self.before(x)).float().flatten(2)
             kept = factorised(flat, self.bases, ROUNDS[self.training]).view_as(x)
         return F.relu(x + self.after(kept))
 
