@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from smokegeo.models.baselines.catalog import METHODS, VARIANTS, checked_options
 from smokegeo.models.build import build_network
 from smokegeo.task import MoPSegmentationTask
 
+ROOT = Path(__file__).resolve().parents[2]
 #: All but MoP, which has tests of its own, in this file's sense too.
 BASELINES = [name for name in METHODS if name != "mop"]
 #: Parameters in millions at 3 bands: realtime and accuracy, as published where they are.
@@ -171,6 +174,19 @@ def test_its_size_is_the_published_one(name):
         if published is not None:
             count = sum(p.numel() for p in made(name, 3, variant).parameters())
             assert count / 1e6 == pytest.approx(published, rel=0.03)
+
+
+@pytest.mark.slow
+def test_the_document_tells_the_parameters_of_each():
+    text = (ROOT / "docs" / "benchmark.md").read_text("utf-8")
+    row = r"^\| `([^`]+)` \| (.+?) \| ([\d.]+) \| (.+?) \| ([\d.]+) \|"
+    told = {name: rest for name, *rest in re.findall(row, text, re.MULTILINE)}
+    assert set(told) == set(METHODS)
+    for name, (small, few, large, many) in told.items():
+        assert (small, large) == METHODS[name].encoders
+        for variant, number in zip(VARIANTS, (few, many), strict=True):
+            count = sum(p.numel() for p in made(name, 25, variant).parameters())
+            assert f"{count / 1e6:.2f}" == number, name
 
 
 def test_without_transformers_the_remedy_is_named(monkeypatch):
