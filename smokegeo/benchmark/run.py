@@ -61,6 +61,9 @@ def benchmark(plan: Plan, out: Path, machine: Machine) -> Results:
             label = f"{job.entry.name}, seed {job.seed} ({number} of {len(jobs)})"
             try:
                 results.runs.append(_finished(job, plan, layout, machine, label))
+            except (KeyboardInterrupt, SystemExit):
+                log.info("interrupted in %s; the same command goes on from here", label)
+                raise
             except SmokegeoError as error:
                 # One method that fails, or is not installed, must not cost the others' hours.
                 log.warning("%s is left out: %s", label, error)

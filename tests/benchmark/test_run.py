@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 import pytest
 from filelock import FileLock
@@ -62,7 +63,10 @@ def test_another_budget_or_seed_never_takes_old_results(plan, tmp_path, trained)
     assert run.iterations == 3
 
 
-def test_an_interrupted_training_is_resumed(plan, tmp_path, trained, monkeypatch):
+def test_an_interrupted_training_is_resumed(plan, tmp_path, trained, monkeypatch, caplog):
+    monkeypatch.setattr(logging.getLogger("smokegeo"), "propagate", True)  # the CLI turns it off
+    caplog.set_level("INFO", logger="smokegeo")
+
     def stop(self, *args):
         raise Terminated
 
@@ -70,6 +74,7 @@ def test_an_interrupted_training_is_resumed(plan, tmp_path, trained, monkeypatch
         patch.setattr(MoPSegmentationTask, "on_train_batch_end", stop)
         with pytest.raises(Terminated):
             benchmark(plan, tmp_path / "out", CPU)
+    assert "the same command goes on from here" in caplog.text
     assert not (tmp_path / "out" / "benchmark.md").exists()
     results = benchmark(plan, tmp_path / "out", CPU)
     assert trained == [("segformer", 0, False), ("segformer", 0, True)]
