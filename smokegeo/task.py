@@ -131,8 +131,9 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
         terms = self.loss_terms(image, labels, available)
         weights = {"prototype": self.hparams["prototype_weight"]}
         loss = torch.stack([weights.get(name, 1.0) * terms[name] for name in terms]).sum()
-        for name in terms.keys() - {"segmentation"}:
-            self.log(f"train_{name}_loss", terms[name].detach(), batch_size=len(image))
+        for name, value in terms.items():
+            if name != "segmentation":
+                self.log(f"train_{name}_loss", value.detach(), batch_size=len(image))
         if not torch.isfinite(loss):
             raise TrainingDivergedError(
                 f"the loss became {loss.item()} at step {self.global_step} on frames "

@@ -106,6 +106,7 @@ def train(
     import yaml
 
     from smokegeo.errors import UsageError
+    from smokegeo.models.baselines.catalog import METHODS
     from smokegeo.train import Machine, TrainConfig, read_config
     from smokegeo.train import train as run
 
@@ -128,7 +129,7 @@ def train(
         _put(plain, name.split("."), yaml.safe_load(text))
     chosen = TrainConfig.from_dict(plain)
     if out is None:
-        size = chosen.options.get("variant", "realtime")
+        size = chosen.options.get("variant", "realtime") if chosen.model in METHODS else "baseline"
         out = Path("runs") / f"{chosen.dataset}-{chosen.model.replace('+', 'plus')}-{size}"
     # Lightning starts the other processes of a node with this very command.
     first = "LOCAL_RANK" not in os.environ
