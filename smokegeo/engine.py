@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,13 +85,14 @@ class Engine:
     def __init__(self, fit: Fit, effort: Effort, available: Sequence[bool] | None = None) -> None:
         self.effort = effort
         self.card = fit.card
-        model = load_model(fit.path)
         self._smoke = self.card.classes.index("smoke") if "smoke" in self.card.classes else 1
         self._network: Network
-        if effort.backend == "onnx":
-            self._network = _onnx(model)
-        else:
-            self._network = model.for_inference().to(effort.device)
+        with torch_threads(1):  # folding is many small products: threads would wait for each other
+            model = load_model(fit.path)
+            if effort.backend == "onnx":
+                self._network = _onnx(model)
+            else:
+                self._network = model.for_inference().to(effort.device)
         row = torch.tensor([fit.matching.available if available is None else available])
         self._available = None if bool(row.all()) else row.to(effort.device)
 
@@ -126,6 +128,17 @@ class Engine:
                 f"model '{self.card.name}' gives results that are no numbers; its weights are bad."
             )
         return (mean * FULL).round().to(torch.int32).cpu().numpy().astype(np.uint16)
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Let torch work in so many threads, and in as many as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _onnx(model: Model) -> Network:

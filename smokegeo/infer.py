@@ -7,21 +7,20 @@ while others are read.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import islice
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from smokegeo.engine import Engine
+from smokegeo.engine import Engine, torch_threads
 from smokegeo.fitting import Fit
 from smokegeo.scene.layers import Box
-from smokegeo.scene.scene import Scene, SceneReader
+from smokegeo.scene.scene import Scene
 from smokegeo.tiles import Tile
 from smokegeo.views import Recipe
 
@@ -31,12 +30,12 @@ _BEYOND = 1e9
 
 
 class Loader:
-    """Reads tiles of a scene and normalises them; each thread opens the scene for itself."""
+    """Reads tiles of a scene and normalises them; threads share it, and so its decoded blocks."""
 
     def __init__(self, scene: Scene, fit: Fit, recipe: Recipe) -> None:
         self.scene, self.fit, self.recipe = scene, fit, recipe
-        self._own = threading.local()
         self._stack = ExitStack()
+        self._reader = self._stack.enter_context(scene.open())
 
     def __enter__(self) -> Loader:
         return self
@@ -44,20 +43,22 @@ class Loader:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def cache_bytes(self, tile_px: int) -> int:
+        """Return how much of decoded blocks to keep while reading such tiles, row by row."""
+        return self._reader.cache_bytes(tile_px, self.fit.used)
+
     def __call__(self, tile: Tile) -> Loaded:
         """Return the tile (bands, H, W) for the network, None if none of it is valid, and valid."""
-        if not hasattr(self._own, "reader"):
-            self._own.reader = self._stack.enter_context(self.scene.open())
-        reader: SceneReader = self._own.reader
         box = Box(
             tile.x.start, tile.y.start, tile.x.stop - tile.x.start, tile.y.stop - tile.y.start
         )
-        values, valid = reader.read(box, self.fit.used)
+        values, valid = self._reader.read(box, self.fit.used)
         if not valid.any():
             return None, valid
         channels = self.recipe.channels(values, valid, self.fit.places)
-        beyond = ~(np.abs(channels) < _BEYOND).all(axis=0)
-        if beyond.any():
+        within = np.abs(channels) < _BEYOND
+        if not within.all():
+            beyond = ~within.all(axis=0)
             valid &= ~beyond
             channels[:, beyond] = 0.0
         return (channels if valid.any() else None), valid
@@ -82,7 +83,7 @@ def smoke_tiles(loader: Loader, engine: Engine, tiles: Iterable[Tile]) -> Iterat
     source = iter(tiles)
     flying: deque[Future[list[Result]]] = deque()
     with (
-        _one_thread_each(),
+        torch_threads(torch.get_num_threads()),  # leaves them as they were found
         ThreadPoolExecutor(max(2, threads), "read") as readers,
         ThreadPoolExecutor(threads, "infer", lambda: torch.set_num_threads(1)) as runners,
     ):
@@ -109,13 +110,3 @@ def _smoke(engine: Engine, tiles: Sequence[NDArray[np.float32]]) -> Iterator[NDA
             yield engine(tile[None])[0]
     elif tiles:
         yield from engine(np.stack(tiles))
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Leave torch's own number of threads as it was found."""
-    before = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

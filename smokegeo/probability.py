@@ -24,6 +24,7 @@ from rasterio.shutil import copy
 from rasterio.transform import Affine
 from rasterio.windows import Window
 
+from smokegeo.blockcache import block_cache
 from smokegeo.errors import InputError, UsageError, deepest_cause
 from smokegeo.labels import Place
 from smokegeo.scene.rasters import open_raster
@@ -31,8 +32,8 @@ from smokegeo.scene.rasters import open_raster
 STEPS = 250
 NODATA = 255
 _BLOCK_PX = 512
-#: GDAL keeps 5 % of the machine's memory as a cache unless told otherwise.
-GDAL_LIMITS = {"GDAL_CACHEMAX": 128}
+#: For writing: a row of blocks of a wide map, and its overviews.
+_WRITE_CACHE_BYTES = 64_000_000
 
 
 def quantise(probability: NDArray[np.floating[Any]]) -> NDArray[np.uint8]:
@@ -97,7 +98,7 @@ def finish(raster: Rows, target: Path, place: Place, tags: Mapping[str, str]) ->
     plain = target.with_name(f"{target.stem}.plain.tif")
     located = {"crs": place.crs, "transform": None if place.crs is None else place.transform}
     try:
-        with rasterio.Env(**GDAL_LIMITS), warnings.catch_warnings():
+        with block_cache(_WRITE_CACHE_BYTES), warnings.catch_warnings():
             warnings.simplefilter("ignore", NotGeoreferencedWarning)
             with create(plain, raster.width, raster.height, **located) as dst:
                 dst.update_tags(**tags)
@@ -166,7 +167,7 @@ def open_probability(path: Path) -> Iterator[ProbabilityRaster]:
     src = open_raster(path)
     # One row of blocks is all that is read twice.
     row = src.block_shapes[0][0] * src.width * np.dtype(src.dtypes[0]).itemsize
-    with src, rasterio.Env(GDAL_CACHEMAX=16 + math.ceil(2 * row / 1e6)):
+    with src, block_cache(16_000_000 + 2 * row):
         if src.count != 1:
             raise InputError(f"{path} has {src.count} bands; a probability raster has one.")
         kind = np.dtype(src.dtypes[0]).kind

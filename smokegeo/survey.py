@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import rasterio
 from numpy.typing import NDArray
 
+from smokegeo.blockcache import block_cache
 from smokegeo.scene.layers import Box
 from smokegeo.scene.scene import SENTINELS, Scene
 
@@ -20,7 +20,7 @@ _SAMPLES = 8
 _SIDE_PX = 128
 #: Share of pixels that are 0 in every band from which on zeros are taken for missing data.
 _BLANK_SHARE = 0.005
-_CACHE_MB = 64
+_CACHE_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -46,21 +46,23 @@ def survey(scene: Scene, bands: Sequence[int]) -> Survey:
     total = usable = zeros = sentinels = 0
     kept: list[NDArray[np.float32]] = []
     with (
-        rasterio.Env(GDAL_CACHEMAX=_CACHE_MB),  # no block is needed twice
+        block_cache(_CACHE_BYTES),  # no block is needed twice
         replace(scene, sentinels=(), zero_is_blank=False).open() as reader,
     ):
         for box in sample_boxes(scene.width, scene.height):
             values, valid = reader.read(box, bands)
             flat = values[:, valid]
-            zero = (flat == 0).all(axis=0)
-            odd = np.isin(flat, np.array(SENTINELS, np.float32)).any(axis=0)
+            zero = _is_stored(flat, scene, bands, 0.0).all(axis=0)
+            odd = np.zeros(zero.shape, bool)
+            for sentinel in SENTINELS:
+                odd |= _is_stored(flat, scene, bands, sentinel).any(axis=0)
             total += valid.size
             zeros += int(zero.sum())
             sentinels += int(odd.sum())
             if scene.sentinels:
                 flat = flat[:, ~odd]
             if scene.zero_is_blank:
-                flat = flat[:, (flat != 0).any(axis=0)]
+                flat = flat[:, ~_is_stored(flat, scene, bands, 0.0).all(axis=0)]
             usable += flat.shape[1]
             kept.append(flat)
     pixels = np.concatenate(kept, axis=1)
@@ -121,6 +123,15 @@ def _places(length: int) -> list[tuple[int, int]]:
     if count == 1:
         return [((length - side) // 2, side)]
     return [(i * (length - side) // (count - 1), side) for i in range(count)]
+
+
+def _is_stored(
+    flat: NDArray[np.float32], scene: Scene, bands: Sequence[int], number: float
+) -> NDArray[np.bool_]:
+    """Return where a file holds a number, before scale and offset."""
+    read = [scene.as_read(band, number) for band in bands]
+    known = np.array([np.nan if value is None else value for value in read], np.float32)
+    return np.asarray(flat == known[:, None])
 
 
 def _numbers(values: NDArray[np.floating]) -> tuple[float, ...]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import rasterio
 from numpy.typing import NDArray
 
+from smokegeo.blockcache import block_cache
 from smokegeo.engine import Engine
 from smokegeo.fitting import Fit
 from smokegeo.infer import Loader, smoke_tiles
@@ -16,10 +16,6 @@ from smokegeo.scene.scene import Scene
 from smokegeo.stitch import Stitcher
 from smokegeo.tiles import Grid, Tile
 from smokegeo.views import Recipe
-
-#: Rows of blocks that the tiles of one row touch, at most, for blocks of up to 512 lines.
-_BLOCK_ROWS = 1024
-_MAX_CACHE_MB = 512
 
 
 @dataclass(frozen=True)
@@ -47,8 +43,8 @@ def sweep(
     begin = max(0, first_row - 1)
     stitcher = Stitcher(plan.grid, begin)
     with (
-        rasterio.Env(GDAL_CACHEMAX=cache_mb(plan)),
         Loader(plan.scene, plan.fit, plan.recipe) as loader,
+        block_cache(loader.cache_bytes(plan.grid.tile_px)),
     ):
         tiles = watch(_tiles(plan.grid, begin, last_row))
         for tile, smoke, valid in smoke_tiles(loader, engine, tiles):
@@ -57,16 +53,6 @@ def sweep(
                 start, lines = stitcher.finish_row()
                 if tile.row >= first_row:
                     yield tile.row, start, lines
-
-
-def cache_mb(plan: Plan) -> int:
-    """Return a size for GDAL's cache, which is 5 % of the machine's memory unless told otherwise.
-
-    One row of blocks is read again and again by the tiles over it; more is of no use.
-    """
-    row_bytes = plan.scene.width * _BLOCK_ROWS * len(plan.fit.used)
-    row_bytes *= np.dtype(plan.scene.dtype).itemsize
-    return int(min(_MAX_CACHE_MB, 32 + row_bytes / 1e6))
 
 
 def _tiles(grid: Grid, first_row: int, last_row: int) -> Iterator[Tile]:

@@ -46,6 +46,7 @@ class Recipe:
         """
         bands, views = self.gain.shape
         out = np.zeros((bands, views, *valid.shape), np.float32)
+        blank = None if valid.all() else ~valid
         for position, place in enumerate(places):
             for view in range(views):
                 if self.present[place, view]:
@@ -55,7 +56,8 @@ class Recipe:
                         channel += self.shift[place, view]
                     if self.limit is not None:
                         np.clip(channel, -self.limit, self.limit, out=channel)
-                    channel[~valid] = 0.0
+                    if blank is not None:
+                        channel[blank] = 0.0
         return out.reshape(bands * views, *valid.shape)
 
 

@@ -122,17 +122,16 @@ def test_an_invalid_tile_is_not_loaded():
     assert not valid.any()
 
 
-def test_each_thread_opens_the_scene_once_and_all_are_closed(some_bands, model, monkeypatch):
-    from smokegeo.scene.scene import Scene, SceneReader
+def test_threads_share_one_open_scene_and_it_is_closed(some_bands, model, monkeypatch):
+    from smokegeo.scene import layers
 
-    opened, closed = [], []
-    real_open, real_exit = Scene.open, SceneReader.__exit__
-    monkeypatch.setattr(Scene, "open", lambda s: opened.append(1) or real_open(s))
-    monkeypatch.setattr(SceneReader, "__exit__", lambda s, *a: closed.append(1) or real_exit(s, *a))
+    opened = []
+    real_open = layers.open_raster
+    monkeypatch.setattr(layers, "open_raster", lambda p: opened.append(real_open(p)) or opened[-1])
     plan = plan_for(model, some_bands)
+    opened.clear()
     swept(plan, StubEngine(constant(1), plan.fit.card, threads=3))
-    assert 1 <= len(opened) <= 3
-    assert len(closed) == len(opened)
+    assert [src.closed for src in opened] == [True]
 
 
 # What the network is not given

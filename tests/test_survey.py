@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_scenes import landscape, scene_of
+from toy_scenes import landscape, scene_of, write_scene
 
 from smokegeo.scene.layers import Box
+from smokegeo.scene.opening import open_scene
 from smokegeo.scene.scene import SENTINELS
 from smokegeo.survey import look_for_blanks, sample_boxes, survey
 
@@ -134,6 +135,28 @@ def test_sentinels_in_any_band_are_left_out_and_said(sentinel, caplog):
     with result.open() as reader:
         _, valid = reader.read(result.whole, (0, 1))
     assert np.argwhere(~valid).tolist() == [[7, i] for i in range(5)]
+
+
+@pytest.mark.parametrize("offset", [0.0, -0.2, 0.1])
+def test_what_means_nothing_is_known_by_the_stored_number_whatever_the_tags(
+    tmp_path, offset, caplog
+):
+    values = landscape(2, (100, 100)).astype(np.int16)
+    values[1, 7, :5] = -9999
+    values[:, 90:] = 0
+    path = write_scene(tmp_path / "s.tif", values, ("red", "nir"), scale=2.75e-5, offset=offset)
+    scene = open_scene(path)
+    with caplog.at_level(logging.WARNING, "smokegeo"):
+        result, found = look_for_blanks(scene, survey(scene, (0, 1)), (0, 1))
+    said = " ".join(record.getMessage() for record in caplog.records)
+    assert "below 0.1 % of the pixels hold -9999" in said
+    assert "10.0 % of the pixels are 0 in every band" in said
+    assert found.valid_share == pytest.approx(1 - 1005 / 10_000)
+    with result.open() as reader:
+        _, valid = reader.read(result.whole, (0, 1))
+    expected = np.ones((100, 100), bool)
+    expected[90:], expected[7, :5] = False, False
+    assert (valid == expected).all()
 
 
 def test_a_user_who_said_what_is_missing_is_believed(caplog):

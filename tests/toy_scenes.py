@@ -16,7 +16,7 @@ from scipy.ndimage import gaussian_filter
 
 from smokegeo.bands import Band, BandSet
 from smokegeo.labels import Place
-from smokegeo.scene.layers import ArrayLayer
+from smokegeo.scene.arrays import ArrayLayer
 from smokegeo.scene.scene import Scene, Source
 from smokegeo.sensors import sensor
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rasterio.transform import Affine
 
 from smokegeo.bandmeta import RasterMeta, read_bands
@@ -12,7 +15,7 @@ from smokegeo.bands import BandSet
 from smokegeo.errors import InputError
 from smokegeo.labels import Place
 from smokegeo.scene.georeference import check_place, parse_crs
-from smokegeo.scene.layers import ArrayLayer
+from smokegeo.scene.layers import Box, Valid, Values, physical, usable
 from smokegeo.scene.options import SceneOptions
 from smokegeo.scene.scene import Scene, Source
 
@@ -20,6 +23,53 @@ if TYPE_CHECKING:
     import xarray as xr
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ArrayLayer:
+    """Bands of an `xarray.DataArray` (band, y, x), in memory or lazy."""
+
+    array: xr.DataArray
+    nodata: float | None = None
+    dtype: str = ""
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def as_read(self, position: int, stored: float) -> float | None:
+        """Return what reading makes of a stored number, None if the array cannot hold it."""
+        return physical(stored, self.dtype, self.scale, self.offset)
+
+    def open(self) -> _ArrayReader:
+        """Nothing to open: the array is there."""
+        return _ArrayReader(self)
+
+
+@dataclass(frozen=True)
+class _ArrayReader:
+    layer: ArrayLayer
+
+    def __enter__(self) -> _ArrayReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def block_bytes(self, height: int, width: int, bands: int) -> int:
+        return height * width * bands * int(self.layer.array.dtype.itemsize)
+
+    def read(self, box: Box, positions: Sequence[int]) -> tuple[Values, Valid]:
+        part = self.layer.array[
+            list(positions), box.row : box.row + box.height, box.column : box.column + box.width
+        ]
+        stored = np.asarray(part.values)
+        valid = np.ones(stored.shape[1:], bool)
+        for band in stored:
+            valid &= usable(band, self.layer.nodata)
+        with np.errstate(over="ignore"):
+            values = stored.astype(np.float32)
+        if (self.layer.scale, self.layer.offset) != (1.0, 0.0):
+            values = values * np.float32(self.layer.scale) + np.float32(self.layer.offset)
+        return values, valid & np.isfinite(values).all(axis=0)
 
 
 def array_scene(array: xr.DataArray, options: SceneOptions) -> Scene:

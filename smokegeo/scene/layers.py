@@ -1,7 +1,7 @@
 """Layers: files (or arrays) of one grid each, read window by window as physical values.
 
-A layer is a description that can be sent to another process; `open` gives a reader for one
-thread. Reading returns float32 values and, apart from them, which pixels are usable.
+A layer is a description that can be sent to another process; `open` gives a reader, which
+threads may share. Reading returns float32 values and, apart from them, which pixels are usable.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from threading import Lock
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,6 @@ from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
 from smokegeo.scene.rasters import READ_ERRORS, damaged, open_raster
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Values = NDArray[np.float32]
 Valid = NDArray[np.bool_]
@@ -41,10 +39,13 @@ class Box:
 
 
 class LayerReader(Protocol):
-    """An open layer; for one thread at a time."""
+    """An open layer, for any number of threads."""
 
     def read(self, box: Box, positions: Sequence[int]) -> tuple[Values, Valid]:
         """Return values (n, h, w) of the layer's bands at `positions`, and which are usable."""
+
+    def block_bytes(self, height: int, width: int, bands: int) -> int:
+        """Return the size of the decoded blocks that a window of so many bands touches at most."""
 
 
 class Layer(Protocol):
@@ -53,6 +54,9 @@ class Layer(Protocol):
     @property
     def dtype(self) -> str:
         """How the numbers are stored."""
+
+    def as_read(self, position: int, stored: float) -> float | None:
+        """Return what reading makes of a stored number, None if a band cannot hold it."""
 
     def open(self) -> AbstractContextManager[LayerReader]:
         """Open it for reading."""
@@ -82,8 +86,12 @@ class RasterLayer:
         """True if the file's tags turn stored numbers into physical ones."""
         return set(self.scales) != {1.0} or set(self.offsets) != {0.0}
 
+    def as_read(self, position: int, stored: float) -> float | None:
+        """Return what reading makes of a stored number, None if a band cannot hold it."""
+        return physical(stored, self.dtype, self.scales[position], self.offsets[position])
+
     def open(self) -> _RasterReader:
-        """Open the file anew; a reader must not be shared between threads."""
+        """Open the file anew."""
         return _RasterReader(self, open_raster(self.path))
 
 
@@ -115,8 +123,11 @@ def raster_layer(
 
 @dataclass(frozen=True)
 class _RasterReader:
+    """An open file. One thread decodes at a time, so that each block is decoded once for all."""
+
     layer: RasterLayer
     src: DatasetReader
+    lock: Lock = field(default_factory=Lock)
 
     def __enter__(self) -> _RasterReader:
         return self
@@ -128,13 +139,14 @@ class _RasterReader:
         layer, src = self.layer, self.src
         window = Window(box.column, box.row, box.width, box.height)
         indexes = [layer.indexes[p] for p in positions]
+        valid = np.ones((box.height, box.width), bool)
         try:
-            stored = src.read(indexes, window=window)
-            valid = np.ones(stored.shape[1:], bool)
-            if layer.own_mask:
-                valid &= src.read_masks(indexes[0], window=window) != 0
-            if layer.alpha is not None:
-                valid &= src.read(layer.alpha, window=window) != 0
+            with self.lock:
+                stored = src.read(indexes, window=window)
+                if layer.own_mask:
+                    valid &= src.read_masks(indexes[0], window=window) != 0
+                if layer.alpha is not None:
+                    valid &= src.read(layer.alpha, window=window) != 0
         except READ_ERRORS as error:
             if not layer.skip_damaged or isinstance(error, MemoryError):
                 raise damaged(layer.path.name, box.row, box.column, error) from error
@@ -150,6 +162,14 @@ class _RasterReader:
         if stored.dtype == np.float64 or layer.scaled:  # beyond float32
             valid &= np.isfinite(values).all(axis=0)
         return values, valid
+
+    def block_bytes(self, height: int, width: int, bands: int) -> int:
+        (rows, columns), src = self.src.block_shapes[0], self.src
+        if str(src.interleaving or "").lower().endswith("pixel"):
+            bands = src.count  # decoded together
+        high = min(-(-height // rows) + 1, -(-src.height // rows)) * rows
+        wide = min(-(-width // columns) + 1, -(-src.width // columns)) * columns
+        return int(high * wide * bands * np.dtype(self.layer.dtype).itemsize)
 
     def _in_blocks(self, box: Box, positions: Sequence[int]) -> tuple[Values, Valid]:
         """Read what can be read, in ever smaller parts; what cannot is not usable."""
@@ -194,44 +214,11 @@ def _cuts(start: int, length: int, step: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-@dataclass(frozen=True)
-class ArrayLayer:
-    """Bands of an `xarray.DataArray` (band, y, x), in memory or lazy."""
-
-    array: xr.DataArray
-    nodata: float | None = None
-    dtype: str = ""
-    scale: float = 1.0
-    offset: float = 0.0
-
-    def open(self) -> _ArrayReader:
-        """Nothing to open: the array is there."""
-        return _ArrayReader(self)
-
-
-@dataclass(frozen=True)
-class _ArrayReader:
-    layer: ArrayLayer
-
-    def __enter__(self) -> _ArrayReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def read(self, box: Box, positions: Sequence[int]) -> tuple[Values, Valid]:
-        part = self.layer.array[
-            list(positions), box.row : box.row + box.height, box.column : box.column + box.width
-        ]
-        stored = np.asarray(part.values)
-        valid = np.ones(stored.shape[1:], bool)
-        for band in stored:
-            valid &= usable(band, self.layer.nodata)
-        with np.errstate(over="ignore"):
-            values = stored.astype(np.float32)
-        if (self.layer.scale, self.layer.offset) != (1.0, 0.0):
-            values = values * np.float32(self.layer.scale) + np.float32(self.layer.offset)
-        return values, valid & np.isfinite(values).all(axis=0)
+def physical(stored: float, dtype: str, scale: float, offset: float) -> float | None:
+    """Return scale * stored + offset as float32 arrays compute it; None if `dtype` lacks it."""
+    if not _fits(stored, np.dtype(dtype)):
+        return None
+    return float(np.float32(stored) * np.float32(scale) + np.float32(offset))
 
 
 def usable(band: NDArray[Any], nodata: float | None) -> Valid:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 #: Numbers that no sensor measures and that files hold where there is nothing, declared or not.
 SENTINELS = (-9999.0, -32768.0, -99999.0, float(np.finfo(np.float32).min))
+
+#: Decoded blocks to keep: this much whatever they are good for, and never more than that.
+_CHEAP_CACHE_BYTES = 64_000_000
+_MAX_CACHE_BYTES = 512_000_000
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,8 @@ class Scene:
 
     `physical` says that scale and offset have been applied, so that values are reflectances (or
     kelvins). `offset` is the first column and row of what is looked at, in the whole grid. A pixel
-    that holds one of `sentinels` in any band is not usable, nor is one that is 0 in every band if
-    `zero_is_blank`.
+    for which one of `sentinels` is stored in any band is not usable, nor is one for which 0 is
+    stored in every band if `zero_is_blank`.
     """
 
     name: str
@@ -86,8 +91,13 @@ class Scene:
         """All of it."""
         return Box(0, 0, self.width, self.height)
 
+    def as_read(self, band: int, stored: float) -> float | None:
+        """Return what reading makes of a number stored in a band, None if it cannot be there."""
+        source = self.sources[band]
+        return self.layers[source.layer].as_read(source.position, stored)
+
     def open(self) -> SceneReader:
-        """Open all layers for one thread."""
+        """Open the scene for reading."""
         return SceneReader(self)
 
     def crop(self, box: Box) -> Scene:
@@ -105,12 +115,13 @@ class Scene:
 
 
 class SceneReader:
-    """An open scene; one thread reads from it."""
+    """An open scene, for any number of threads."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self._stack = ExitStack()
         self._readers: dict[int, LayerReader] = {}
+        self._opening = Lock()
 
     def __enter__(self) -> SceneReader:
         return self
@@ -123,33 +134,68 @@ class SceneReader:
     ) -> None:
         self._stack.close()
 
+    def cache_bytes(self, tile_px: int, bands: Sequence[int]) -> int:
+        """Return how much of decoded blocks to keep while reading tiles row by row.
+
+        Blocks under one tile are shared with the next in its row, and those under all of a row
+        with the next row. The latter are kept only if that is cheap, or each is as wide as a row.
+        """
+        tile = row = 0
+        for (layer, factor), members in self._groups(bands).items():
+            reader, side = self._open(layer), -(-tile_px // factor)
+            tile += reader.block_bytes(side, side, len(members))
+            row += reader.block_bytes(side, -(-self.scene.width // factor), len(members))
+        return min(row, max(2 * tile, _CHEAP_CACHE_BYTES), _MAX_CACHE_BYTES)
+
     def read(self, box: Box, bands: Sequence[int]) -> tuple[Values, Valid]:
         """Return values (n, h, w) of the scene's bands, and where all of them are usable."""
         column, row = self.scene.offset
         box = Box(box.column + column, box.row + row, box.width, box.height)
-        values = np.empty((len(bands), box.height, box.width), np.float32)
-        valid = np.ones((box.height, box.width), bool)
+        groups = self._groups(bands)
+        parts = []
+        for (layer, factor), members in groups.items():
+            positions = [self.scene.sources[bands[i]].position for i in members]
+            parts.append(self._read_layer(layer, factor, box, positions))
+        values, valid = parts[0]
+        if len(parts) > 1:
+            values = np.empty((len(bands), box.height, box.width), np.float32)
+            for members, (part, usable) in zip(groups.values(), parts, strict=True):
+                values[members] = part
+                valid &= usable
+        self._leave_out(values, valid, bands)
+        return values, valid
+
+    def _leave_out(self, values: Values, valid: Valid, bands: Sequence[int]) -> None:
+        """Take out of `valid` what the scene says means "nothing here" though no file does."""
+        for sentinel in self.scene.sentinels:
+            for value, band in zip(values, bands, strict=True):
+                read = self.scene.as_read(band, sentinel)
+                if read is not None:
+                    valid &= value != np.float32(read)
+        if self.scene.zero_is_blank:
+            nothing = [self.scene.as_read(band, 0) for band in bands]
+            valid &= (values != np.array(nothing, np.float32)[:, None, None]).any(axis=0)
+
+    def _groups(self, bands: Sequence[int]) -> dict[tuple[int, int], list[int]]:
+        """Return which of the bands asked for come from each layer, with its factor."""
         groups: dict[tuple[int, int], list[int]] = {}
         for i, band in enumerate(bands):
             source = self.scene.sources[band]
             groups.setdefault((source.layer, source.factor), []).append(i)
-        for (layer, factor), members in groups.items():
-            positions = [self.scene.sources[bands[i]].position for i in members]
-            values[members], usable = self._read_layer(layer, factor, box, positions)
-            valid &= usable
-        for sentinel in self.scene.sentinels:
-            valid &= (values != np.float32(sentinel)).all(axis=0)
-        if self.scene.zero_is_blank:
-            valid &= (values != 0).any(axis=0)
-        return values, valid
+        return groups
+
+    def _open(self, layer: int) -> LayerReader:
+        """Return the reader of a layer; only those are opened that a model wants."""
+        with self._opening:
+            if layer not in self._readers:
+                opened = self.scene.layers[layer].open()
+                self._readers[layer] = self._stack.enter_context(opened)
+            return self._readers[layer]
 
     def _read_layer(
         self, layer: int, factor: int, box: Box, positions: list[int]
     ) -> tuple[Values, Valid]:
-        if layer not in self._readers:  # only those bands that a model wants
-            opened = self.scene.layers[layer].open()
-            self._readers[layer] = self._stack.enter_context(opened)
-        reader = self._readers[layer]
+        reader = self._open(layer)
         if factor == 1:
             return reader.read(box, positions)
         top, left = box.row // factor, box.column // factor

@@ -11,7 +11,8 @@ import xarray as xr
 from rasterio.enums import ColorInterp
 from toy_scenes import landscape, write_scene
 
-from smokegeo.scene.layers import ArrayLayer, Box, raster_layer, usable
+from smokegeo.scene.arrays import ArrayLayer
+from smokegeo.scene.layers import Box, raster_layer, usable
 
 GREY, ALPHA = ColorInterp.gray, ColorInterp.alpha
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from toy_scenes import PLACE, landscape, scene_of
 
 from smokegeo.bands import Band, BandSet
-from smokegeo.scene.layers import ArrayLayer, Box
+from smokegeo.scene.arrays import ArrayLayer
+from smokegeo.scene.layers import Box
 from smokegeo.scene.scene import Source
 
 
