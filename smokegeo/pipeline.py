@@ -22,7 +22,7 @@ from smokegeo.estimate import estimate, refuse_unpayable
 from smokegeo.files import need_space
 from smokegeo.fitting import Fit, fit_model
 from smokegeo.labels import Place
-from smokegeo.outlines.vectorize import vectorize
+from smokegeo.outlines.vectorize import outline_strips
 from smokegeo.probability import NODATA, Rows
 from smokegeo.progress import track
 from smokegeo.radiometry import choose_scaling
@@ -192,7 +192,7 @@ def draw(
 ) -> geopandas.GeoDataFrame:
     """Return the smoke in a probability map as polygons in their place, with attributes."""
     placed = place(
-        vectorize(raster, threshold, edges=outline.edges, core=outline.core),
+        outline_strips(raster, threshold, edges=outline.edges, core=outline.core),
         where.transform,
         where.crs,
         min_area_m2=outline.min_area_m2,

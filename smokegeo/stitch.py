@@ -30,9 +30,9 @@ class Stitcher:
         self.grid = grid
         self.row = first_row
         self.top = grid.rows[first_row].used_start  # the scene line of the buffers' first line
-        self.sums = np.zeros((0, grid.width), np.uint32)
-        self.valid = np.zeros((0, grid.width), bool)
-        self._grow()
+        room = max(span.used_stop - span.used_start for span in grid.rows[first_row:])
+        self.sums = np.zeros((room, grid.width), np.uint32)
+        self.valid = np.zeros((room, grid.width), bool)
 
     def add(self, tile: Tile, smoke: NDArray[np.uint16] | None, valid: NDArray[np.bool_]) -> None:
         """Add a tile's result; None where nothing in it is valid."""
@@ -51,18 +51,15 @@ class Stitcher:
         """Close the open row of tiles; return the first finished line and the stored values."""
         start, stop = self.top, self.grid.settled(self.row)
         count = stop - start
-        stored = ((self.sums[:count] + _HALF) >> _SHIFT).astype(np.uint8)
+        done = self.sums[:count]
+        done += _HALF
+        done >>= _SHIFT
+        stored = done.astype(np.uint8)
         stored[~self.valid[:count]] = NODATA
-        self.sums, self.valid = self.sums[count:], self.valid[count:]
+        still_open = self.grid.rows[self.row].used_stop - stop
+        for lines in (self.sums, self.valid):
+            lines[:still_open] = lines[count : count + still_open]
+            lines[still_open:] = 0
         self.top = stop
         self.row += 1
-        if self.row < len(self.grid.rows):
-            self._grow()
         return start, stored
-
-    def _grow(self) -> None:
-        """Make room down to the last line of the open row of tiles."""
-        missing = self.grid.rows[self.row].used_stop - self.top - len(self.sums)
-        blank = np.zeros((missing, self.grid.width), np.uint32)
-        self.sums = np.concatenate([self.sums, blank])
-        self.valid = np.concatenate([self.valid, np.zeros(blank.shape, bool)])

@@ -56,10 +56,10 @@ def split_touching(points: Points, offsets: Ints, piece: Ints) -> tuple[Points, 
     )
 
 
-def polygons(points: Points, offsets: Ints, piece: Ints) -> tuple[NDArray[np.object_], Points]:
-    """Return one polygon per piece, in the order of the pieces, and each one's first vertex."""
+def polygons(points: Points, offsets: Ints, piece: Ints) -> NDArray[np.object_]:
+    """Return one polygon per piece, in the order of the pieces."""
     if len(offsets) == 1:
-        return np.zeros(0, np.object_), np.zeros((0, 2))
+        return np.zeros(0, np.object_)
     begin = _first_vertices(points, offsets)
     lengths = np.diff(offsets)
     hole = _areas(points, offsets, points[begin]) < 0
@@ -76,7 +76,7 @@ def polygons(points: Points, offsets: Ints, piece: Ints) -> tuple[NDArray[np.obj
     made = shapely.from_ragged_array(
         shapely.GeometryType.POLYGON, coordinates, (ends, np.append(shells, len(rank)))
     )
-    return np.asarray(made, np.object_), first[rank[shells]]
+    return np.asarray(made, np.object_)
 
 
 def _neighbours(offsets: Ints) -> tuple[Ints, Ints]:

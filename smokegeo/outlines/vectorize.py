@@ -1,12 +1,12 @@
 """From a probability raster on disk to polygons with attributes, a strip of rows at a time.
 
-Memory is that of one strip, of the plumes that go on below it, and of the result. Strips share a
-row of pixel centres, and the result does not depend on their height.
+Memory is that of one strip and of the plumes that go on below it. Strips share a row of pixel
+centres, and the result does not depend on their height.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -72,6 +72,26 @@ def vectorize(
         strip_rows: rows to work on at once; changes time and memory, never the result.
         progress: wraps the strips as they are worked on, like `smokegeo.progress.track`.
     """
+    found = _joined(
+        list(
+            outline_strips(
+                raster, threshold, edges=edges, core=core, strip_rows=strip_rows, progress=progress
+            )
+        )
+    )
+    return found.take(np.lexsort(first_vertices(found.outlines).T))  # by y, then x
+
+
+def outline_strips(
+    raster: Rows,
+    threshold: float,
+    *,
+    edges: Edges = "smooth",
+    core: float | None = None,
+    strip_rows: int | None = None,
+    progress: Progress = track,
+) -> Iterator[Shapes]:
+    """Yield, strip by strip, the areas that end there; see `vectorize`."""
     if edges not in ("smooth", "pixel"):
         raise UsageError(f"edges {edges!r} is not known. Choose smooth or pixel.")
     if strip_rows is not None and strip_rows < 1:
@@ -81,7 +101,6 @@ def vectorize(
     strip_rows = strip_rows or max(16, _STRIP_PX // (raster.width + 2))
 
     seams = Seams()
-    found, corners = [], []
     starts = range(0, raster.height + 1, strip_rows)
     kept = _outside(raster, 2)
     for start in progress(starts, "outlining smoke", len(starts)):
@@ -91,12 +110,14 @@ def vectorize(
         near = _near_nodata(rows, start - 1, raster.height)
         chains = trace(rows[1:], start, smoke_from, edges, near)
         rings = seams.add(chains, stop * rows.shape[1])
-        shapes, first = _finish(rings, edges, core_from, raster)
-        found.append(shapes)
-        corners.append(first)
+        yield _finish(rings, edges, core_from, raster)
         kept = rows[-2:].copy()  # the row above the next strip, and its first one
-    order = np.lexsort(np.concatenate(corners).T)  # by y, then x
-    return _joined(found).take(order)
+
+
+def first_vertices(outlines: NDArray[np.object_]) -> NDArray[np.float64]:
+    """Return the vertex each outline begins with, its topmost and leftmost: no two share one."""
+    corners = shapely.get_point(shapely.get_exterior_ring(outlines), 0)
+    return np.asarray(shapely.get_coordinates(corners))
 
 
 def _outside(raster: Rows, rows: int) -> NDArray[np.uint8]:
@@ -131,16 +152,14 @@ def _near_nodata(rows: NDArray[np.uint8], first_row: int, height: int) -> NDArra
     return near
 
 
-def _finish(
-    rings: Rings, edges: Edges, core_from: int, raster: Rows
-) -> tuple[Shapes, NDArray[np.float64]]:
-    """Return whole pieces of smoke as shapes, and the first vertex of each."""
+def _finish(rings: Rings, edges: Edges, core_from: int, raster: Rows) -> Shapes:
+    """Return whole pieces of smoke as shapes."""
     if edges == "pixel":
         points, offsets, piece = split_touching(rings.points, rings.offsets, rings.piece)
     else:
         points, offsets = drop_straight(rings.points, rings.offsets)
         piece = rings.piece
-    outlines, corners = polygons(points, offsets, piece)
+    outlines = polygons(points, offsets, piece)
     bounds = shapely.bounds(outlines).reshape(-1, 4)
     at_edge = (bounds[:, :2] <= 0).any(axis=1)
     at_edge |= (bounds[:, 2:] >= (raster.width, raster.height)).any(axis=1)
@@ -152,8 +171,7 @@ def _finish(
         at_edge,
         rings.sums.by_nodata,
     )
-    keep = rings.sums.peak >= core_from
-    return shapes.take(keep), corners[keep]
+    return shapes.take(rings.sums.peak >= core_from)
 
 
 def _joined(found: list[Shapes]) -> Shapes:

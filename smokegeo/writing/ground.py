@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 #: a bend of about 0.1 m.
 EDGE_M = 2000.0
 _EARTH_RADIUS_M = 6371000.0
+_BATCH_POINTS = 200_000
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,22 @@ def geodesic(
     area_m2, perimeter_m = np.zeros(len(polygons)), np.zeros(len(polygons))
     if len(polygons) == 0:
         return area_m2, perimeter_m
-    rings, ring_owner = shapely.get_rings(
-        shapely.segmentize(polygons, on.edge_units), return_index=True
-    )
-    xy, point_owner = shapely.get_coordinates(rings, return_index=True)
+    rings, owner = shapely.get_rings(polygons, return_index=True)
+    is_shell = np.diff(owner, prepend=-1) != 0
+    # Copies of all points at once would be most of the memory that a run takes.
+    batch = np.cumsum(shapely.get_num_coordinates(rings)) // _BATCH_POINTS
+    for part in np.split(np.arange(len(rings)), np.flatnonzero(np.diff(batch)) + 1):
+        area, length = _rings_geodesic(rings[part], on, name)
+        np.add.at(area_m2, owner[part], np.where(is_shell[part], area, -area))
+        np.add.at(perimeter_m, owner[part], length)
+    return area_m2, perimeter_m
+
+
+def _rings_geodesic(
+    rings: NDArray[np.object_], on: Ground, name: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the area inside and the length of each ring."""
+    xy, owner = shapely.get_coordinates(shapely.segmentize(rings, on.edge_units), return_index=True)
     to_geodetic = pyproj.Transformer.from_crs(on.crs, on.geodetic, always_xy=True)
     lon, lat = to_geodetic.transform(xy[:, 0], xy[:, 1])
     if not (np.isfinite(lon).all() and np.isfinite(lat).all()):
@@ -79,15 +92,9 @@ def geodesic(
     # Some systems count in grads, and not from Greenwich; only the unit matters here.
     unit = on.geodetic.axis_info[0].unit_conversion_factor
     lon, lat = np.degrees(lon * unit), np.degrees(lat * unit)
-    stops = np.flatnonzero(np.diff(point_owner, append=len(rings))) + 1
-    starts = np.concatenate(([0], stops[:-1]))
-    first_of_polygon = np.diff(ring_owner, prepend=-1) != 0
+    starts = np.searchsorted(owner, np.arange(len(rings)))
+    stops = np.append(starts[1:], len(owner)) - 1  # the last point repeats the first
+    area, length = np.zeros((2, len(rings)))
     for ring, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
-        # The last point repeats the first.
-        ring_area, length = on.geod.polygon_area_perimeter(
-            lon[start : stop - 1], lat[start : stop - 1]
-        )
-        owner = ring_owner[ring]
-        area_m2[owner] += abs(ring_area) if first_of_polygon[ring] else -abs(ring_area)
-        perimeter_m[owner] += length
-    return area_m2, perimeter_m
+        area[ring], length[ring] = on.geod.polygon_area_perimeter(lon[start:stop], lat[start:stop])
+    return np.abs(area), length

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,13 @@ import shapely
 from numpy.typing import NDArray
 
 from smokegeo.errors import UsageError
-from smokegeo.writing.ground import geodesic, ground
+from smokegeo.outlines.vectorize import Shapes, first_vertices
+from smokegeo.writing.ground import Ground, geodesic, ground
 
 if TYPE_CHECKING:
     import geopandas
     from rasterio.crs import CRS
     from rasterio.transform import Affine
-
-    from smokegeo.outlines.vectorize import Shapes
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,8 @@ COLUMNS = (
 #: Simplifying may change one polygon's area this much; a lone pixel would become a triangle.
 _MAX_AREA_CHANGE = 0.2
 _PROB_DECIMALS = 4
+#: Polygons of one size go from top to bottom, then from left to right.
+_ORDER = ("first", "left", "top")
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Placed:
 
 
 def place(
-    shapes: Shapes,
+    shapes: Shapes | Iterable[Shapes],
     transform: Affine,
     crs: CRS | pyproj.CRS | None,
     *,
@@ -70,7 +72,8 @@ def place(
     """Put polygons on the map, largest first, each with its attributes.
 
     Without a `crs` the polygons are placed by `transform` alone: their areas and perimeters are
-    null, and they are sorted by pixels.
+    null, and they are sorted by pixels. Shapes may come in parts, in any order; each part is done
+    with before the next is asked for, so that its outlines in pixels need not be kept.
     """
     if not math.isfinite(min_area_m2) or min_area_m2 < 0:
         raise UsageError(f"minimum area {min_area_m2:g} m2 is not zero or more.")
@@ -79,40 +82,58 @@ def place(
     if crs is None and min_area_m2 > 0:
         raise UsageError("a minimum area in m2 needs a coordinate system. Give one with --crs.")
 
-    outlines = np.asarray(shapes.outlines, dtype=object)
-    drawn = simplified(outlines, simplify_px)
-    placed = _apply(transform, drawn)
-    if crs is None:
-        area_m2 = perimeter_m = np.full(len(drawn), np.nan)
-        size = np.asarray(shapes.pixels, dtype=float)
-    else:
-        on = ground(crs, source or "the scene")
-        area_m2, perimeter_m = geodesic(placed, on, source or "the scene")
+    name = source or "the scene"
+    on = None if crs is None else ground(crs, name)
+    parts, areas_px = [], np.zeros(2)
+    seen = 0
+    for part in [shapes] if isinstance(shapes, Shapes) else shapes:
+        drawn = simplified(part.outlines, simplify_px)
+        columns, geometry = _attributes(part, drawn, transform, on, name)
+        keep = ~(columns["area_m2"] < min_area_m2)  # unknown areas stay
+        if simplify_px:
+            areas_px += [shapely.area(which[keep]).sum() for which in (part.outlines, drawn)]
+        parts.append(({key: column[keep] for key, column in columns.items()}, geometry[keep]))
+        seen += len(part)
+    everything = {key: np.concatenate([part[key] for part, _ in parts]) for key in parts[0][0]}
+    geometry = np.concatenate([part for _, part in parts])
+    if len(geometry) < seen:
+        log.info("%d polygons below %g m2 left out", seen - len(geometry), min_area_m2)
+    if on is not None:
         pixel_m = math.sqrt(abs(transform.determinant)) * on.metres_per_unit
-        decimals = _decimals(pixel_m)
-        kept = area_m2 >= min_area_m2
-        area_m2 = np.round(area_m2, decimals)
-        perimeter_m = np.round(perimeter_m, decimals)
-        size = np.where(kept, area_m2, np.nan)
+        for key in ("area_m2", "perimeter_m"):
+            everything[key] = np.round(everything[key], _decimals(pixel_m))
+    size = everything["pixels" if on is None else "area_m2"]
+    order = np.lexsort((*(everything.pop(key) for key in _ORDER), -size))
+    columns = {key: column[order] for key, column in everything.items()}
+    frame = _frame(columns, geometry[order], crs, model, source, acquired)
+    return Placed(frame, float(areas_px[1] / areas_px[0] - 1) if areas_px[0] else 0.0)
 
-    left, top = shapely.bounds(outlines).reshape(-1, 4)[:, :2].T
-    order = np.lexsort((left, top, -size))
-    order = order[np.isfinite(size[order])]
-    if len(order) < len(drawn):
-        log.info("%d polygons below %g m2 left out", len(drawn) - len(order), min_area_m2)
-    rows = shapes.take(order)
-    columns = {
-        "id": np.arange(1, len(order) + 1, dtype=np.int64),
-        "area_m2": area_m2[order],
-        "perimeter_m": perimeter_m[order],
-        "mean_prob": np.round(np.asarray(rows.mean_prob, dtype=float), _PROB_DECIMALS),
-        "max_prob": np.round(np.asarray(rows.max_prob, dtype=float), _PROB_DECIMALS),
-        "pixels": np.asarray(rows.pixels, dtype=np.int64),
-        "touches_edge": np.asarray(rows.touches_edge, dtype=bool),
-        "touches_nodata": np.asarray(rows.touches_nodata, dtype=bool),
-    }
-    frame = _frame(columns, placed[order], crs, model, source, acquired)
-    return Placed(frame, _drift(outlines[order], drawn[order]))
+
+def _attributes(
+    shapes: Shapes,
+    drawn: NDArray[np.object_],
+    transform: Affine,
+    on: Ground | None,
+    name: str,
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.object_]]:
+    """Return what is known of each polygon, and where it lies in the order; and it, placed."""
+    placed = _apply(transform, drawn)
+    area_m2 = perimeter_m = np.full(len(drawn), np.nan)
+    if on is not None:
+        area_m2, perimeter_m = geodesic(placed, on, name)
+    left, top = shapely.bounds(shapes.outlines).reshape(-1, 4)[:, :2].T
+    return {
+        "area_m2": area_m2,
+        "perimeter_m": perimeter_m,
+        "mean_prob": np.round(np.asarray(shapes.mean_prob, dtype=float), _PROB_DECIMALS),
+        "max_prob": np.round(np.asarray(shapes.max_prob, dtype=float), _PROB_DECIMALS),
+        "pixels": np.asarray(shapes.pixels, dtype=np.int64),
+        "touches_edge": np.asarray(shapes.touches_edge, dtype=bool),
+        "touches_nodata": np.asarray(shapes.touches_nodata, dtype=bool),
+        "first": first_vertices(shapes.outlines)[:, 0],
+        "left": left,
+        "top": top,
+    }, placed
 
 
 def simplified(outlines: NDArray[np.object_], tolerance_px: float) -> NDArray[np.object_]:
@@ -158,7 +179,7 @@ def _frame(
     if acquired is not None:
         acquired = (acquired if acquired.tzinfo else acquired.replace(tzinfo=UTC)).astimezone(UTC)
     count = len(geometry)
-    everything: dict[str, Any] = dict(columns)
+    everything: dict[str, Any] = {"id": np.arange(1, count + 1, dtype=np.int64), **columns}
     everything["model"] = pd.Series([_text(model)] * count, dtype=object)
     everything["source"] = pd.Series([_text(source)] * count, dtype=object)
     everything["acquired"] = pd.Series([acquired] * count, dtype="datetime64[ms, UTC]")
@@ -179,8 +200,3 @@ def _decimals(pixel_m: float) -> int:
     if not pixel_m > 0:
         return 1
     return int(min(8, max(1, 1 - 2 * math.floor(math.log10(pixel_m)))))
-
-
-def _drift(before: NDArray[np.object_], after: NDArray[np.object_]) -> float:
-    total = float(shapely.area(before).sum()) if len(before) else 0.0
-    return float(shapely.area(after).sum()) / total - 1 if total else 0.0
