@@ -17,13 +17,16 @@ Points = NDArray[np.float64]
 
 def drop_straight(points: Points, offsets: Ints) -> tuple[Points, Ints]:
     """Drop vertices that lie in the middle of a horizontal or vertical side."""
-    before, after = _neighbours(offsets)
-    middle = np.zeros(len(points), np.bool_)
-    for axis in range(2):
-        here = points[:, axis]
-        middle |= (here == here[before]) & (here == here[after])
-    kept = np.concatenate([[0], np.cumsum(~middle)])
-    return points[~middle], kept[offsets]
+    if not len(points):
+        return points, offsets
+    first, last = offsets[:-1], offsets[1:] - 1
+    # Whether a point is level with the one after it, and with the one before it.
+    on, back = np.empty((2, *points.shape), np.bool_)
+    np.equal(points[:-1], points[1:], out=on[:-1])
+    on[last] = points[last] == points[first]
+    back[1:], back[first] = on[:-1], on[last]
+    kept = ~(on & back).any(axis=1)
+    return points[kept], np.append(0, np.cumsum(np.add.reduceat(kept, first, dtype=np.int64)))
 
 
 def split_touching(points: Points, offsets: Ints, piece: Ints) -> tuple[Points, Ints, Ints]:
@@ -79,15 +82,6 @@ def polygons(points: Points, offsets: Ints, piece: Ints) -> NDArray[np.object_]:
     return np.asarray(made, np.object_)
 
 
-def _neighbours(offsets: Ints) -> tuple[Ints, Ints]:
-    """Return for each point the places of the one before and the one after in its ring."""
-    place = np.arange(offsets[-1])
-    before, after = place - 1, place + 1
-    before[offsets[:-1]] = offsets[1:] - 1
-    after[offsets[1:] - 1] = offsets[:-1]
-    return before, after
-
-
 def _first_vertices(points: Points, offsets: Ints) -> Ints:
     """Return where each ring's topmost vertex is, the leftmost of them."""
     lengths = np.diff(offsets)
@@ -99,10 +93,12 @@ def _first_vertices(points: Points, offsets: Ints) -> Ints:
 
 def _areas(points: Points, offsets: Ints, origin: Points) -> NDArray[np.float64]:
     """Return the signed areas; counted from a near origin, so that small rings are exact."""
-    near = points - np.repeat(origin, np.diff(offsets), axis=0)
-    _, after = _neighbours(offsets)
-    cross = near[:, 0] * near[after, 1] - near[after, 0] * near[:, 1]
-    areas: NDArray[np.float64] = np.add.reduceat(cross, offsets[:-1]) / 2
+    x, y = (points - np.repeat(origin, np.diff(offsets), axis=0)).T
+    first, last = offsets[:-1], offsets[1:] - 1
+    cross = np.empty(len(points))
+    cross[:-1] = x[:-1] * y[1:] - x[1:] * y[:-1]
+    cross[last] = x[last] * y[first] - x[first] * y[last]
+    areas: NDArray[np.float64] = np.add.reduceat(cross, first) / 2
     return areas
 
 

@@ -47,9 +47,10 @@ class _Part:
         self.by_nodata |= other.by_nodata
 
     def closed_rings(self) -> list[NDArray[np.float64]]:
-        """Link the chains, each of which ends where another begins."""
+        """Give out the rings, with the chains linked, each of which ends where another begins."""
         after = {start: (end, points) for start, end, points in self.chains}
-        rings = self.rings.copy()
+        rings = self.rings
+        self.rings, self.chains = [], []  # each point is kept once only
         for first in list(after):
             here, ring = first, []
             while here in after:

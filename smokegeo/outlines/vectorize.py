@@ -109,8 +109,8 @@ def outline_strips(
         rows = np.concatenate([kept, _padded_rows(raster, start, stop)])
         near = _near_nodata(rows, start - 1, raster.height)
         chains = trace(rows[1:], start, smoke_from, edges, near)
-        rings = seams.add(chains, stop * rows.shape[1])
-        yield _finish(rings, edges, core_from, raster)
+        # No name for the rings: they would be kept while the caller works on the shapes.
+        yield _finish(seams.add(chains, stop * rows.shape[1]), edges, core_from, raster)
         kept = rows[-2:].copy()  # the row above the next strip, and its first one
 
 

@@ -84,20 +84,13 @@ def place(
 
     name = source or "the scene"
     on = None if crs is None else ground(crs, name)
-    parts, areas_px = [], np.zeros(2)
-    seen = 0
-    for part in [shapes] if isinstance(shapes, Shapes) else shapes:
-        drawn = simplified(part.outlines, simplify_px)
-        columns, geometry = _attributes(part, drawn, transform, on, name)
-        keep = ~(columns["area_m2"] < min_area_m2)  # unknown areas stay
-        if simplify_px:
-            areas_px += [shapely.area(which[keep]).sum() for which in (part.outlines, drawn)]
-        parts.append(({key: column[keep] for key, column in columns.items()}, geometry[keep]))
-        seen += len(part)
-    everything = {key: np.concatenate([part[key] for part, _ in parts]) for key in parts[0][0]}
-    geometry = np.concatenate([part for _, part in parts])
-    if len(geometry) < seen:
-        log.info("%d polygons below %g m2 left out", seen - len(geometry), min_area_m2)
+    each = [shapes] if isinstance(shapes, Shapes) else shapes
+    parts = [_place_part(part, transform, on, simplify_px, name) for part in each]
+    everything = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    keep = ~(everything["area_m2"] < min_area_m2)  # unknown areas stay
+    if not keep.all():
+        log.info("%d polygons below %g m2 left out", (~keep).sum(), min_area_m2)
+        everything = {key: column[keep] for key, column in everything.items()}
     if on is not None:
         pixel_m = math.sqrt(abs(transform.determinant)) * on.metres_per_unit
         for key in ("area_m2", "perimeter_m"):
@@ -105,18 +98,16 @@ def place(
     size = everything["pixels" if on is None else "area_m2"]
     order = np.lexsort((*(everything.pop(key) for key in _ORDER), -size))
     columns = {key: column[order] for key, column in everything.items()}
-    frame = _frame(columns, geometry[order], crs, model, source, acquired)
-    return Placed(frame, float(areas_px[1] / areas_px[0] - 1) if areas_px[0] else 0.0)
+    before, after = (float(columns.pop(key).sum()) for key in ("area_px", "drawn_px"))
+    frame = _frame(columns, columns.pop("geometry"), crs, model, source, acquired)
+    return Placed(frame, after / before - 1 if before else 0.0)
 
 
-def _attributes(
-    shapes: Shapes,
-    drawn: NDArray[np.object_],
-    transform: Affine,
-    on: Ground | None,
-    name: str,
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.object_]]:
-    """Return what is known of each polygon, and where it lies in the order; and it, placed."""
+def _place_part(
+    shapes: Shapes, transform: Affine, on: Ground | None, simplify_px: float, name: str
+) -> dict[str, NDArray[Any]]:
+    """Return some polygons on the map, what is known of each, and where it lies in the order."""
+    drawn = simplified(shapes.outlines, simplify_px)
     placed = _apply(transform, drawn)
     area_m2 = perimeter_m = np.full(len(drawn), np.nan)
     if on is not None:
@@ -133,7 +124,10 @@ def _attributes(
         "first": first_vertices(shapes.outlines)[:, 0],
         "left": left,
         "top": top,
-    }, placed
+        "area_px": shapely.area(shapes.outlines),
+        "drawn_px": shapely.area(drawn),
+        "geometry": placed,
+    }
 
 
 def simplified(outlines: NDArray[np.object_], tolerance_px: float) -> NDArray[np.object_]:
