@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ _SIDE_PX = 128
 #: Share of pixels that are 0 in every band from which on zeros are taken for missing data.
 _BLANK_SHARE = 0.005
 _CACHE_BYTES = 64_000_000
+_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -43,36 +45,23 @@ class Survey:
 
 def survey(scene: Scene, bands: Sequence[int]) -> Survey:
     """Sample a scene: shares of unusable pixels, and percentiles 0.5 and 99.5 of each band."""
-    total = usable = zeros = sentinels = 0
-    kept: list[NDArray[np.float32]] = []
-    with (
-        block_cache(_CACHE_BYTES),  # no block is needed twice
-        replace(scene, sentinels=(), zero_is_blank=False).open() as reader,
-    ):
-        for box in sample_boxes(scene.width, scene.height):
-            values, valid = reader.read(box, bands)
-            flat = values[:, valid]
-            zero = _is_stored(flat, scene, bands, 0.0).all(axis=0)
-            odd = np.zeros(zero.shape, bool)
-            for sentinel in SENTINELS:
-                odd |= _is_stored(flat, scene, bands, sentinel).any(axis=0)
-            total += valid.size
-            zeros += int(zero.sum())
-            sentinels += int(odd.sum())
-            if scene.sentinels:
-                flat = flat[:, ~odd]
-            if scene.zero_is_blank:
-                flat = flat[:, ~_is_stored(flat, scene, bands, 0.0).all(axis=0)]
-            usable += flat.shape[1]
-            kept.append(flat)
-    pixels = np.concatenate(kept, axis=1)
+    boxes = sample_boxes(scene.width, scene.height)
+    threads = min(_THREADS, len(boxes))
+    with block_cache(_CACHE_BYTES), ThreadPoolExecutor(threads) as pool:
+        shares = [boxes[first::threads] for first in range(threads)]
+        parts = list(pool.map(lambda share: _samples(scene, bands, share), shares))
+    samples = [parts[i % threads][i // threads] for i in range(len(boxes))]
+    total = sum(box.width * box.height for box in boxes)
+    zeros = sum(sample.zeros for sample in samples)
+    sentinels = sum(sample.sentinels for sample in samples)
+    pixels = np.concatenate([sample.pixels for sample in samples], axis=1)
     if pixels.shape[1] == 0:
         nothing = (float("nan"),) * len(bands)
         return Survey(0.0, zeros / total, sentinels / total, *(nothing,) * 4)
     # Band by band: copies of hundreds of them would not fit into memory.
     low, high = np.array([np.percentile(band, (0.5, 99.5)) for band in pixels]).T
     return Survey(
-        usable / total,
+        pixels.shape[1] / total,
         zeros / total,
         sentinels / total,
         _numbers(low),
@@ -80,6 +69,31 @@ def survey(scene: Scene, bands: Sequence[int]) -> Survey:
         tuple(float(band.mean(dtype=np.float64)) for band in pixels),
         tuple(float(band.std(dtype=np.float64)) for band in pixels),
     )
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The usable pixels (bands, n) of one box, and how many hold nothing but do not say so."""
+
+    pixels: NDArray[np.float32]
+    zeros: int
+    sentinels: int
+
+
+def _samples(scene: Scene, bands: Sequence[int], boxes: Sequence[Box]) -> list[_Sample]:
+    """Read some of the boxes; each share has its own reader, so that several decode at a time."""
+    samples = []
+    with replace(scene, sentinels=(), zero_is_blank=False).open() as reader:
+        for box in boxes:
+            values, valid = reader.read(box, bands)
+            flat = values[:, valid]
+            zero = _is_stored(flat, scene, bands, 0.0).all(axis=0)
+            odd = np.zeros(zero.shape, bool)
+            for sentinel in SENTINELS:
+                odd |= _is_stored(flat, scene, bands, sentinel).any(axis=0)
+            kept = ~(odd & bool(scene.sentinels)) & ~(zero & scene.zero_is_blank)
+            samples.append(_Sample(flat[:, kept], int(zero.sum()), int(odd.sum())))
+    return samples
 
 
 def look_for_blanks(scene: Scene, found: Survey, bands: Sequence[int]) -> tuple[Scene, Survey]:
