@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: An edge that is straight in the scene's grid is bent on the ellipsoid. Pieces this short leave
 #: a bend of about 0.1 m.
 EDGE_M = 2000.0
-_EARTH_RADIUS_M = 6371000.0
+EARTH_RADIUS_M = 6371000.0
 _BATCH_POINTS = 200_000
 
 
@@ -56,7 +56,7 @@ def ground(crs: CRS | pyproj.CRS, name: str = "the scene") -> Ground:
             "Earth. Give the true one with --crs."
         )
     unit = flat.axis_info[0].unit_conversion_factor
-    return Ground(flat, geodetic, geod, unit * (_EARTH_RADIUS_M if flat.is_geographic else 1.0))
+    return Ground(flat, geodetic, geod, unit * (EARTH_RADIUS_M if flat.is_geographic else 1.0))
 
 
 def geodesic(

@@ -27,6 +27,13 @@ def area_m2(geometry):
     return abs(WGS84.geometry_area_perimeter(fine)[0])
 
 
+def area_back(geometry, crs):
+    """Area in a grid that keeps areas, with the lines drawn as a map of degrees draws them."""
+    back = pyproj.Transformer.from_crs("OGC:CRS84", crs, always_xy=True)
+    fine = shapely.segmentize(geometry, 0.1)
+    return shapely.transform(fine, back.transform, interleaved=False).area
+
+
 def test_places_agree_with_pyproj():
     (found,) = converted(UTM, shapely.box(250_000, 6_990_000, 251_000, 7_000_000))
     lon, lat = pyproj.Transformer.from_crs(32647, 4326, always_xy=True).transform(
@@ -112,17 +119,51 @@ class TestAntimeridian:
         assert found.covers(shapely.Point(77, sign * 89.99)) is (holes == 0)
         assert not found.covers(shapely.Point(77, 0))
 
-    @settings(max_examples=25, deadline=None)
-    @given(st.floats(-400_000, 400_000), st.floats(-400_000, 400_000), st.floats(50, 200_000))
-    def test_keeps_the_area_anywhere_near_the_pole(self, x, y, radius):
-        polygon = shapely.Point(x, y).buffer(radius)
-        crs = pyproj.CRS.from_proj4("+proj=laea +lat_0=90 +lon_0=33 +ellps=WGS84")
+    @settings(max_examples=150, deadline=None)
+    @given(
+        st.sampled_from([90, -90]),
+        st.one_of(st.just(0.0), st.floats(-400_000, 400_000), st.floats(-100, 100)),
+        st.one_of(st.just(0.0), st.floats(-400_000, 400_000), st.floats(-100, 100)),
+        st.one_of(st.floats(50, 200_000), st.just(50.0)),
+        st.booleans(),
+        st.booleans(),
+    )
+    def test_keeps_the_area_anywhere_near_a_pole(self, pole, x, y, side, around, holed):
+        # Pixels and squares: their long straight edges are what longitudes bend most.
+        left, bottom = (x - side / 2, y - side / 2) if around else (x, y)
+        polygon = shapely.box(left, bottom, left + side, bottom + side)
+        if holed:
+            inner = shapely.affinity.scale(polygon, 0.4, 0.4)
+            polygon = shapely.Polygon(polygon.exterior, [inner.exterior])
+        crs = pyproj.CRS.from_proj4(f"+proj=laea +lat_0={pole} +lon_0=33 +ellps=WGS84")
         (found,) = converted(crs, polygon)
-        flat = pyproj.Transformer.from_crs("OGC:CRS84", "+proj=cea +ellps=WGS84", always_xy=True)
-        fine = shapely.segmentize(found, 0.1)
-        area = shapely.transform(fine, flat.transform, interleaved=False).area
         assert found.is_valid
-        assert area == pytest.approx(polygon.area, rel=0.01)
+        west, south, east, north = found.bounds
+        assert -180 <= west <= east <= 180
+        assert -90 <= south <= north <= 90
+        bend_m2 = 0.1 * polygon.length
+        assert area_back(found, crs) == pytest.approx(polygon.area, rel=1e-4, abs=bend_m2)
+
+    @pytest.mark.parametrize("offset", [0, 3, 1500])
+    def test_points_near_the_pole_are_inside_or_outside_as_on_the_ground(self, offset):
+        crs = pyproj.CRS.from_epsg(3413)
+        polygon = shapely.box(-500 + offset, -700, 900 + offset, 300)
+        (found,) = converted(crs, polygon)
+        to_degrees = pyproj.Transformer.from_crs(crs, "OGC:CRS84", always_xy=True)
+        x, y = np.random.default_rng(offset).uniform(-2000, 3000, (2, 2000))
+        near_line = shapely.dwithin(polygon.exterior, shapely.points(x, y), 1)
+        inside = shapely.contains_xy(polygon, x, y)
+        on_map = shapely.covers(found, shapely.points(*to_degrees.transform(x, y)))
+        assert inside.any()
+        assert (on_map == inside)[~near_line].all()
+
+    def test_a_polygon_around_the_pole_reaches_along_it_from_end_to_end(self):
+        (found,) = converted(pyproj.CRS.from_epsg(3031), shapely.box(-30, -30, 30, 30))
+        assert found.geom_type == "Polygon"
+        assert found.bounds[::2] == (-180, 180)
+        assert found.bounds[1] == -90
+        corners = {(-180.0, -90.0), (180.0, -90.0)}
+        assert corners <= set(map(tuple, shapely.get_coordinates(found).tolist()))
 
 
 def test_no_polygons_are_no_polygons():
