@@ -8,7 +8,7 @@ from rasterio.transform import Affine
 from smokegeo.composite import composite_indexes, has_true_colour, stretch
 from smokegeo.scene.layers import Box
 from smokegeo.scene.scene import Scene
-from smokegeo.writing.webmap import Quicklook
+from smokegeo.writing.mappicture import Quicklook
 
 _SIDE_PX = 1200
 

@@ -29,9 +29,10 @@ from shapely.geometry import shape
 
 import smokegeo
 from smokegeo.errors import OutputError, UsageError
-from smokegeo.writing import webmap
+from smokegeo.writing import mapoutlines, mappicture, webmap
+from smokegeo.writing.mappicture import Quicklook
 from smokegeo.writing.qgisstyle import COLOURS
-from smokegeo.writing.webmap import Quicklook, write_map
+from smokegeo.writing.webmap import write_map
 
 ASSETS = Path(smokegeo.__file__).parent / "assets"
 UTM = "EPSG:32633"
@@ -312,8 +313,8 @@ def test_pixels_without_data_do_not_darken_the_edge():
     look.rgba[:, 50:] = 0
     stored = {}
     with pytest.MonkeyPatch.context() as patch:  # before compression, which blurs edges too
-        patch.setattr(webmap, "_data_uri", lambda rgba: stored.setdefault("rgba", rgba))
-        webmap._picture(look, -180.0)
+        patch.setattr(mappicture, "_data_uri", lambda rgba: stored.setdefault("rgba", rgba))
+        mappicture.warped(look, -180.0)
     seen = stored["rgba"][stored["rgba"][..., 3] > 0]
     assert seen[:, :3].min() >= 238
 
@@ -393,7 +394,7 @@ def test_only_the_largest_are_drawn_and_it_says_so(path, caplog):
 
 
 def test_heavy_outlines_are_simplified_and_it_says_so(path, caplog, monkeypatch):
-    monkeypatch.setattr(webmap, "_MAX_POINTS", 100)
+    monkeypatch.setattr(mapoutlines, "_MAX_POINTS", 100)
     disc = shapely.Point(5e5, 5e6).buffer(5_000, quad_segs=200)
     page = make(path, frame([disc]))
     outline = shape(page.features[0]["geometry"])

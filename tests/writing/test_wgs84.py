@@ -119,7 +119,7 @@ class TestAntimeridian:
         assert found.covers(shapely.Point(77, sign * 89.99)) is (holes == 0)
         assert not found.covers(shapely.Point(77, 0))
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(
         st.sampled_from([90, -90]),
         st.one_of(st.just(0.0), st.floats(-400_000, 400_000), st.floats(-100, 100)),
