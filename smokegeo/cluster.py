@@ -22,6 +22,7 @@ from smokegeo.engine import Effort, Engine, cores
 from smokegeo.errors import SmokegeoError, UsageError
 from smokegeo.pipeline import Prediction, Request, check_request, fingerprint, finish, prepare
 from smokegeo.runs import Job, as_failure
+from smokegeo.scene.layers import Box
 from smokegeo.scene.opening import open_scene
 from smokegeo.sweep import Plan, sweep
 from smokegeo.work import Work, open_work
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 #: Tiles in one task: enough that sending it costs nothing beside them.
 _TILES_PER_TASK = 48
 Lines = list[tuple[int, int, NDArray[np.uint8]]]
+Damaged = frozenset[tuple[int, Box]]
 
 _engines: dict[tuple[object, ...], Engine] = {}
 
@@ -130,13 +132,12 @@ def _finish(
     try:
         with started.stack:
             while futures:
-                for row, start, lines in futures.popleft().result():
+                swept, damaged = futures.popleft().result()
+                for row, start, lines in swept:
                     started.work.raster.write(start, lines)
-                    started.work.save(row + 1)
+                    started.work.save(row + 1, damaged)
             plan = started.plan
-            return finish(
-                started.work.raster, plan.scene, plan.fit, started.threshold, outputs, request
-            )
+            return finish(started.work, plan.scene, plan.fit, started.threshold, outputs, request)
     except Exception as error:
         return as_failure(scene_path, error)
     finally:
@@ -144,9 +145,10 @@ def _finish(
             future.cancel()
 
 
-def _sweep_rows(plan: Plan, effort: Effort, first: int, last: int) -> Lines:
-    """On a worker: sweep some rows of tiles."""
-    return list(sweep(plan, _engine(plan, effort), first, last))
+def _sweep_rows(plan: Plan, effort: Effort, first: int, last: int) -> tuple[Lines, Damaged]:
+    """On a worker: sweep some rows of tiles; say which blocks it could not read so far."""
+    lines = list(sweep(plan, _engine(plan, effort), first, last))
+    return lines, plan.scene.damaged
 
 
 def _engine(plan: Plan, effort: Effort) -> Engine:

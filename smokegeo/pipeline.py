@@ -113,7 +113,7 @@ def predict_scene(
             anchor, scene.width, scene.height, fingerprint(ready), resume=request.resume
         ) as work:
             _fill(work, plan, engine, anchor)
-            return finish(work.raster, plan.scene, plan.fit, ready.threshold, outputs, request)
+            return finish(work, plan.scene, plan.fit, ready.threshold, outputs, request)
 
 
 def check_request(scene: Scene, outputs: Outputs, request: Request) -> None:
@@ -161,9 +161,10 @@ def prepare(scene: Scene, request: Request) -> Prepared:
 
 
 def finish(
-    raster: RowFile, scene: Scene, fit: Fit, threshold: float, outputs: Outputs, request: Request
+    work: Work, scene: Scene, fit: Fit, threshold: float, outputs: Outputs, request: Request
 ) -> Prediction:
     """Draw the outlines of a finished probability map and write all that was asked for."""
+    raster = work.raster
     frame = draw(
         raster,
         scene.place,
@@ -175,7 +176,7 @@ def finish(
     )
     facts = provenance(scene, fit, threshold, request)
     if request.scene.skip_damaged:
-        facts["damaged_blocks"] = str(scene.damaged_blocks)
+        facts["damaged_blocks"] = str(len(work.damaged))
     files = outputs.write(frame, raster, scene, threshold, facts)
     return Prediction(frame, scene.name, fit.card.name, threshold, _analysed(raster), files)
 
@@ -283,7 +284,7 @@ def _fill(work: Work, plan: Plan, engine: Engine, anchor: Path) -> None:
             plan, engine, work.rows_done, rows, lambda tiles: track(tiles, "tiles", left)
         ):
             work.raster.write(start, lines)
-            work.save(row + 1)
+            work.save(row + 1, plan.scene.damaged)
     except (KeyboardInterrupt, Terminated):
         how = (
             f"run the same command again to go on ({work_path(anchor).name} keeps what is done)"

@@ -7,14 +7,16 @@ that says which scene, model and settings it belongs to.
 
 from __future__ import annotations
 
+import glob
 import json
 import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,10 +26,15 @@ from numpy.typing import NDArray
 
 from smokegeo.errors import OutputError
 from smokegeo.files import atomic_file
+from smokegeo.scene.layers import Box
 
 log = logging.getLogger(__name__)
 
 _RASTER = "probability.bin"
+_LOCK = "lock"
+_SUFFIX = ".work"
+#: A folder as young as this may belong to a run that is about to lock it.
+_YOUNG_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -72,15 +79,18 @@ class Work:
     fingerprint: Mapping[str, Any]
     resumable: bool
     rows_done: int = 0
+    damaged: set[tuple[int, Box]] = field(default_factory=set)  # blocks not read, by layer
 
-    def save(self, rows_done: int) -> None:
+    def save(self, rows_done: int, damaged: Iterable[tuple[int, Box]] = ()) -> None:
         """Note that this many rows of tiles are finished, after their lines are on disk."""
         self.rows_done = rows_done
+        self.damaged.update(damaged)
         if not self.resumable:
             return
         journal = {
             "rows_done": rows_done,
             "bytes": self.raster.sync(),
+            "damaged": sorted((layer, *astuple(box)) for layer, box in self.damaged),
             "fingerprint": self.fingerprint,
         }
         with atomic_file(self.folder / "journal.json") as part:
@@ -95,10 +105,11 @@ def open_work(
 
     After an error or an interruption a resumable folder stays; any other is always removed.
     """
+    _clear_stale(out)
     if not resume:
-        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".work", dir=out.parent))
+        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=_SUFFIX, dir=out.parent))
         try:
-            with _raster(folder, width, height) as raster:
+            with FileLock(folder / _LOCK), _raster(folder, width, height) as raster:
                 yield Work(folder, raster, fingerprint, resumable=False)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -108,7 +119,7 @@ def open_work(
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made ({error.strerror}).") from error
-    lock = FileLock(folder / "lock")
+    lock = FileLock(folder / _LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:
@@ -116,9 +127,9 @@ def open_work(
             f"another smokegeo run is using {folder}. Wait for it, or choose another --out."
         ) from None
     try:
-        rows_done = _rows_done(folder, fingerprint)
+        rows_done, damaged = _done(folder, fingerprint)
         with _raster(folder, width, height) as raster:
-            yield Work(folder, raster, fingerprint, resumable=True, rows_done=rows_done)
+            yield Work(folder, raster, fingerprint, True, rows_done, damaged)
     finally:
         lock.release()
     shutil.rmtree(folder, ignore_errors=True)
@@ -126,7 +137,22 @@ def open_work(
 
 def work_path(out: Path) -> Path:
     """Return the folder in which resumable work for an output lies."""
-    return out.with_name(out.name + ".work")
+    return out.with_name(out.name + _SUFFIX)
+
+
+def _clear_stale(out: Path) -> None:
+    """Remove what runs for the same output left that were killed: folders that nobody has locked.
+
+    Those of interrupted runs with `--resume` have another name, and are kept.
+    """
+    for folder in out.parent.glob(f".{glob.escape(out.name)}.*{_SUFFIX}"):
+        try:
+            if time.time() - folder.stat().st_mtime < _YOUNG_S:
+                continue
+            with FileLock(folder / _LOCK, timeout=0):
+                shutil.rmtree(folder, ignore_errors=True)
+        except (OSError, Timeout):  # in use, not ours, or gone meanwhile
+            continue
 
 
 @contextmanager
@@ -137,21 +163,22 @@ def _raster(folder: Path, width: int, height: int) -> Iterator[RowFile]:
         yield RowFile(handle, width, height)
 
 
-def _rows_done(folder: Path, fingerprint: Mapping[str, Any]) -> int:
-    """Return how far an earlier run with the same fingerprint got, 0 if there is none."""
+def _done(folder: Path, fingerprint: Mapping[str, Any]) -> tuple[int, set[tuple[int, Box]]]:
+    """Return how far an earlier run with the same fingerprint got, and what it could not read."""
     try:
         journal = json.loads((folder / "journal.json").read_text("utf-8"))
         theirs, rows_done = dict(journal["fingerprint"]), int(journal["rows_done"])
+        damaged = {(int(layer), Box(*map(int, box))) for layer, *box in journal["damaged"]}
         if (folder / _RASTER).stat().st_size < int(journal["bytes"]):
             raise ValueError
     except FileNotFoundError:
-        return 0
+        return 0, set()
     except (OSError, ValueError, KeyError, TypeError):
         log.warning("%s is damaged; starting afresh", folder)
-        return 0
+        return 0, set()
     ours = json.loads(json.dumps(fingerprint))
     changed = sorted(key for key in {*ours, *theirs} if ours.get(key) != theirs.get(key))
     if changed:
         log.warning("%s is of another run (%s); starting afresh", folder, ", ".join(changed))
-        return 0
-    return rows_done
+        return 0, set()
+    return rows_done, damaged

@@ -6,17 +6,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import pyogrio
 import pytest
 from toy_models import save_toy
-from toy_scenes import landscape, write_scene
+from toy_scenes import damage_block, landscape, write_scene
 
 import smokegeo.cluster
 from smokegeo.cluster import predict_on_cluster
 from smokegeo.engine import Effort
 from smokegeo.errors import InputError, UsageError
 from smokegeo.pipeline import Outline, Request, predict_scene
+from smokegeo.scene.options import SceneOptions
 from smokegeo.work import Work
 from smokegeo.writing.outputs import Outputs
 
@@ -105,11 +108,11 @@ def test_a_killed_worker_costs_a_retry_and_not_a_byte(
     killed = []
     save = Work.save
 
-    def kill_once(work, rows_done):
+    def kill_once(work, rows_done, damaged=()):
         if not killed:
             cluster.kill_a_worker()
             killed.append(rows_done)
-        save(work, rows_done)
+        save(work, rows_done, damaged)
 
     monkeypatch.setattr(Work, "save", kill_once)
     together = tmp_path / "together.gpkg"
@@ -119,6 +122,19 @@ def test_a_killed_worker_costs_a_retry_and_not_a_byte(
     assert killed == [1]  # the first row of several
     assert not isinstance(result, Exception)
     assert together.read_bytes() == alone.read_bytes()
+
+
+def test_blocks_that_workers_could_not_read_are_counted(cluster, request_, small_tasks, tmp_path):
+    blocks = {"tiled": True, "blockxsize": 64, "blockysize": 64, "compress": "deflate"}
+    path = write_scene(tmp_path / "scene.tif", landscape(size=(300, 260)), **blocks)
+    for row, column in ((0, 1), (3, 2)):
+        damage_block(path, row, column)
+    request = replace(request_, scene=SceneOptions(skip_damaged=True))
+    alone, together = tmp_path / "alone.gpkg", tmp_path / "together.gpkg"
+    predict_scene(path, Outputs(alone), request)
+    list(predict_on_cluster([(str(path), Outputs(together))], request, cluster.address))
+    for file in (alone, together):
+        assert pyogrio.read_info(file, layer="smoke")["layer_metadata"]["damaged_blocks"] == "2"
 
 
 def test_a_scene_that_fails_does_not_stop_the_others(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import time
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 from smokegeo.errors import OutputError
+from smokegeo.scene.layers import Box
 from smokegeo.work import open_work, work_path
 
 PRINT = {"model": "abc", "tiles": [64, 16], "scene": [["a.tif", 5, 6, "00"]]}
@@ -130,7 +133,7 @@ def test_a_map_cut_short_means_starting_afresh(out, caplog):
 def test_the_journal_is_written_only_after_the_lines(out):
     interrupted(out)
     journal = json.loads((work_path(out) / "journal.json").read_text("utf-8"))
-    assert journal == {"rows_done": 2, "bytes": 50, "fingerprint": PRINT}
+    assert journal == {"rows_done": 2, "bytes": 50, "damaged": [], "fingerprint": PRINT}
 
 
 def test_two_runs_do_not_share_a_folder(out):
@@ -152,3 +155,59 @@ def test_a_file_in_the_way_is_said(out):
     ):
         pass
     assert work_path(out).read_text() == "mine"
+
+
+def test_blocks_that_could_not_be_read_are_remembered(out):
+    first, second = (0, Box(64, 0, 64, 64)), (1, Box(0, 128, 64, 64))
+    with broken_off(out) as work:
+        work.raster.write(0, LINES)
+        work.save(1, {first})
+    with broken_off(out) as work:
+        work.save(2, {second, first})
+    with open_work(out, 10, 8, PRINT, resume=True) as work:
+        assert work.damaged == {first, second}
+
+
+def left_by_a_killed_run(out, age_s=60.0):
+    """Make a hidden folder of unfinished work that nobody uses any more."""
+    folder = out.parent / f".{out.name}.abc123.work"
+    folder.mkdir()
+    (folder / "lock").touch()
+    (folder / "probability.bin").write_bytes(bytes(80))
+    old = time.time() - age_s
+    os.utime(folder, (old, old))
+    return folder
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_the_next_run_for_an_output_clears_away_what_a_killed_one_left(out, resume):
+    stale = left_by_a_killed_run(out)
+    other = left_by_a_killed_run(out.with_name("other.gpkg"))
+    with open_work(out, 10, 8, PRINT, resume=resume):
+        assert not stale.exists()
+    assert other.exists()
+    assert [path.name for path in out.parent.iterdir()] == [other.name]
+
+
+def test_work_of_a_run_that_is_still_going_on_is_left_alone(out):
+    with open_work(out, 10, 8, PRINT, resume=False) as going_on:
+        going_on.raster.write(0, LINES)
+        old = time.time() - 3600
+        os.utime(going_on.folder, (old, old))
+        with open_work(out, 10, 8, PRINT, resume=False) as other:
+            assert other.folder != going_on.folder
+        assert (going_on.raster.rows(0, 5) == LINES).all()
+        assert going_on.folder.exists()
+
+
+def test_a_folder_that_a_run_is_about_to_lock_is_left_alone(out):
+    young = left_by_a_killed_run(out, age_s=0)
+    with open_work(out, 10, 8, PRINT, resume=False):
+        assert young.exists()
+
+
+def test_interrupted_work_that_can_be_resumed_is_not_cleared_away(out):
+    interrupted(out)
+    with open_work(out, 10, 8, PRINT, resume=False):
+        pass
+    assert work_path(out).exists()

@@ -81,6 +81,18 @@ def write_scene(
     return path
 
 
+def damage_block(path: Path, row: int, column: int) -> Path:
+    """Spoil the compressed bytes of one block of the first band."""
+    with rasterio.open(path) as src:
+        offset = src.get_tag_item(f"BLOCK_OFFSET_{column}_{row}", "TIFF", bidx=1)
+        size = src.get_tag_item(f"BLOCK_SIZE_{column}_{row}", "TIFF", bidx=1)
+    data = bytearray(path.read_bytes())
+    start, length = int(offset), int(size)
+    data[start : start + length] = b"\xff" * length
+    path.write_bytes(data)
+    return path
+
+
 def scene_of(
     values: NDArray[Any], bands: BandSet | str | None = None, *, placed: bool = True, **facts: Any
 ) -> Scene:

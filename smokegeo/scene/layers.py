@@ -179,7 +179,8 @@ class _RasterReader:
         if box.height <= block[0] and box.width <= block[1]:
             aligned = box.row % block[0] + box.height <= block[0]
             if aligned and box.column % block[1] + box.width <= block[1]:
-                self._give_up(box)
+                row, column = box.row // block[0], box.column // block[1]
+                self._give_up(Box(column * block[1], row * block[0], block[1], block[0]))
                 return values, valid
         for part in _blocks(box, block):
             rows = slice(part.row - box.row, part.row - box.row + part.height)
@@ -188,7 +189,7 @@ class _RasterReader:
         return values, valid
 
     def _give_up(self, box: Box) -> None:
-        """Note a part that cannot be read, and say so the first time, for all threads."""
+        """Note a block that cannot be read, and say so the first time, for all threads."""
         if not self.layer.unread:
             log.warning(
                 "%s cannot be read at row %d, column %d, and perhaps elsewhere; such parts are "

@@ -82,9 +82,13 @@ class Scene:
         return np.result_type(*(layer.dtype for layer in self.layers)).name
 
     @property
-    def damaged_blocks(self) -> int:
-        """How many blocks could not be read so far, and were left out."""
-        return sum(len(getattr(layer, "unread", ())) for layer in self.layers)
+    def damaged(self) -> frozenset[tuple[int, Box]]:
+        """The blocks that could not be read so far and were left out, each with its layer."""
+        return frozenset(
+            (number, box)
+            for number, layer in enumerate(self.layers)
+            for box in getattr(layer, "unread", ())
+        )
 
     @property
     def whole(self) -> Box:

@@ -94,18 +94,6 @@ def write_text(path: Path, text: str | bytes) -> Path:
     return path
 
 
-def damage_block(path: Path, row: int, column: int) -> Path:
-    """Spoil the compressed bytes of one block of the first band."""
-    with rasterio.open(path) as src:
-        offset = src.get_tag_item(f"BLOCK_OFFSET_{column}_{row}", "TIFF", bidx=1)
-        size = src.get_tag_item(f"BLOCK_SIZE_{column}_{row}", "TIFF", bidx=1)
-    data = bytearray(path.read_bytes())
-    start, length = int(offset), int(size)
-    data[start : start + length] = b"\xff" * length
-    path.write_bytes(data)
-    return path
-
-
 def cut_short(path: Path, share: float = 0.6) -> Path:
     """Keep the first part of a file."""
     data = path.read_bytes()

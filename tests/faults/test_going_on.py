@@ -22,12 +22,12 @@ from faults.scenes import (
     UTM33,
     Smoke,
     cube,
-    damage_block,
     plume,
     write_scene,
     write_text,
 )
 from rasterio.enums import ColorInterp
+from toy_scenes import damage_block
 
 FULL = plume()
 #: Pixels that hold nothing in many of the cases: some smoke, some not.

@@ -25,7 +25,6 @@ from faults.scenes import (
     UTM33,
     cube,
     cut_short,
-    damage_block,
     plume,
     vrt_to,
     write_scene,
@@ -37,6 +36,7 @@ from rasterio.errors import NotGeoreferencedWarning
 from rasterio.io import DatasetWriter
 from rasterio.rpc import RPC
 from rasterio.transform import Affine
+from toy_scenes import damage_block
 
 Make = Callable[[Path], list[object]]
 
