@@ -150,7 +150,7 @@ def as_tensors(kind: Kind, sample: Sample, number: int, seed: int) -> tuple[Tens
     places = np.flatnonzero(sample.has).tolist()
     channels = recipe.channels(sample.values[places], sample.valid, places)
     return (
-        torch.from_numpy(channels).half(),
+        torch.from_numpy(recipe.cut(channels)).half(),
         torch.tensor(recipe.available),
         torch.from_numpy(sample.target),
     )

@@ -61,7 +61,7 @@ class Loader:
             beyond = ~within.all(axis=0)
             valid &= ~beyond
             channels[:, beyond] = 0.0
-        return (channels if valid.any() else None), valid
+        return (self.recipe.cut(channels) if valid.any() else None), valid
 
 
 Loaded = tuple[NDArray[np.float32] | None, NDArray[np.bool_]]

@@ -23,8 +23,8 @@ class Recipe:
     """How the bands of one scene become channels: channel = gain * value + shift, or absent.
 
     Arrays are (bands, views), in the model's order of bands; a channel is absent where `present`
-    is False, and its gain does not matter. Channels end at `limit` on both sides: a flame or the
-    sun is a hundred times brighter than anything around it.
+    is False, and its gain does not matter. A network sees channels cut off at `limit` on both
+    sides: a flame or the sun is a hundred times brighter than anything around it.
     """
 
     gain: NDArray[np.float32]
@@ -54,11 +54,15 @@ class Recipe:
                     with np.errstate(invalid="ignore", over="ignore"):
                         np.multiply(values[position], self.gain[place, view], out=channel)
                         channel += self.shift[place, view]
-                    if self.limit is not None:
-                        np.clip(channel, -self.limit, self.limit, out=channel)
                     if blank is not None:
                         channel[blank] = 0.0
         return out.reshape(bands * views, *valid.shape)
+
+    def cut(self, channels: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the channels cut off at the limit, in place."""
+        if self.limit is not None:
+            np.clip(channels, -self.limit, self.limit, out=channels)
+        return channels
 
 
 def make_recipe(
