@@ -180,6 +180,22 @@ def test_calibration_makes_the_head_say_how_often_it_is_right(scripts, capsys):
     assert float(torch.sigmoid(told).mean()) == pytest.approx(float(truth.mean()), abs=1e-3)
 
 
+def test_the_threshold_is_the_best_that_is_quiet_where_there_is_no_smoke(scripts):
+    def logit(p):
+        return torch.logit(torch.tensor(p, dtype=torch.float64))
+
+    # Smoke at 0.5 and above; a sample without smoke in which a tenth of the pixels reach 0.62.
+    votes = logit([0.52] * 50 + [0.9] * 50 + [0.1] * 100 + [0.62] * 10 + [0.05] * 90)
+    truth = torch.tensor([1.0] * 100 + [0.0] * 200).double()
+    empty = torch.tensor([False] * 200 + [True] * 100)
+    level, f1 = scripts.train.choose_threshold(votes, truth, empty)
+    assert 0.62 < level <= 0.9
+    assert f1 == pytest.approx(2 * 50 / 150)
+    level, f1 = scripts.train.choose_threshold(votes, truth, torch.zeros_like(empty))
+    assert level <= 0.52
+    assert f1 == pytest.approx(2 * 100 / 210)
+
+
 def test_crops_stay_inside_and_go_where_the_smoke_is(scripts):
     target = torch.zeros(256, 256, dtype=torch.uint8)
     target[200:216, 8:24] = 1
