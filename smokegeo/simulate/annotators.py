@@ -41,10 +41,10 @@ ANNOTATORS = (
 def visible_smoke(opacity: Field, change: Field) -> Field:
     """Return opacity (y, x) as an eye credits it: smoke that changes no brightness is not seen.
 
-    `change` is the mean difference that the smoke makes, in units of full daylight. People look
-    at patches, not at pixels, so a gap inside a plume is filled in.
+    `change` is how much the smoke changes the bands, up or down, in the mean and in units of full
+    daylight. People look at patches, not at pixels, so a gap inside a plume is filled in.
     """
-    patch = np.maximum(blur(np.abs(change), 2.5), np.abs(change))
+    patch = np.maximum(blur(change, 2.5), change)
     out: Field = opacity * (0.1 + 0.9 * smoothstep(_JUST_SEEN, _PLAIN, patch))
     return out
 

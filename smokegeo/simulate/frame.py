@@ -180,7 +180,8 @@ def expose(stage: Stage, smoke: Layer, bands: BandSet, rng: np.random.Generator)
         values[position] = stage.sensor.record(light, position, rng)
         if is_judged(band):
             opacity += smoke_opacity / np.float32(judged)
-            change += difference / np.float32(judged)
+            # Over plants smoke is brighter in the visible and darker in NIR: it is seen in both.
+            change += np.abs(difference) / np.float32(judged)
     return Exposed(values, opacity, change / np.float32(stage.light))
 
 

@@ -38,7 +38,7 @@ def test_thin_smoke_is_still_drawn_but_nothing_is_not():
 def test_smoke_that_changes_no_light_is_hardly_seen():
     opacity = np.full((40, 40), 0.6, np.float32)
     change = np.zeros((40, 40), np.float32)
-    change[:, 20:] = -0.2
+    change[:, 20:] = 0.2
     seen = visible_smoke(opacity, change)
     assert seen[20, 35] == pytest.approx(0.6)
     assert seen[20, 3] < 0.2

@@ -7,8 +7,11 @@ from smokegeo.cubes import cube_bands
 from smokegeo.errors import UsageError
 from smokegeo.sensors import sensor
 from smokegeo.simulate import simulate_frame
-from smokegeo.simulate.frame import Rendering, SimulatedFrame
+from smokegeo.simulate.frame import Rendering, SimulatedFrame, expose
+from smokegeo.simulate.optics import Layer, Particles
 from smokegeo.simulate.scenarios import FRAMES_PER_VIDEO
+from smokegeo.simulate.stage import build_stage
+from smokegeo.simulate.views import ImageryView
 
 KINDS = ("hss", "mss", "satellite")
 SIZE = (100, 68)
@@ -152,6 +155,16 @@ def test_smoke_shows_less_in_heat_than_in_light():
     thick = smoky.opacity > 0.6
     change = np.abs(smoky.cube.values.astype(float) - clear.cube.values)[:, thick].mean(axis=1)
     assert change[3] < 0.4 * change[:3].max()
+
+
+def test_smoke_over_plants_is_seen_though_it_darkens_near_infrared():
+    bands, shape, rng = sensor("satellite").bands, (64, 64), np.random.default_rng(0)
+    leaves = dict(zip(bands.names, (0.03, 0.05, 0.03, 0.5, 0.2, 0.1), strict=True))
+    view = ImageryView({n: np.full(shape, v, np.float32) for n, v in leaves.items()}, "leaves")
+    stage = build_stage("satellite", shape, bands, "complex_background", rng, view)
+    tau, light = np.full(shape, 1.0, np.float32), np.ones((1, 1), np.float32)
+    smoke = Layer(tau, light, Particles(1.0, 0.1, 1.0, albedo=0.18))
+    assert np.median(expose(stage, smoke, bands, rng).change) > 0.05
 
 
 def test_all_scale_classes_of_smoke_occur():
