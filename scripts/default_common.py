@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from smokegeo.simulate.fields import Field, enlarge, fractal
+from smokegeo.simulate.fields import Field, blur, enlarge, fractal
 from smokegeo.simulate.optics import Layer
 
 #: Smoke that takes away more of the light than this is labelled, less than that is not; between
@@ -17,6 +17,8 @@ LABELLED, UNLABELLED = 0.12, 0.04
 VEIL_VISIBLE = 0.03
 #: A change of reflectance below this is not seen.
 VISIBLE = 0.012
+#: Smoke must change the light by this share of how much it varies around, within so many pixels.
+ROUGH_SHARE, ROUGH_PX = 0.35, 5.0
 IGNORED = 255
 
 
@@ -36,12 +38,55 @@ class Sample:
     tag: str
 
 
-def label(opacity: Field, change: Field, visible: float = VISIBLE) -> NDArray[np.uint8]:
-    """Return 1 for smoke, 0 for none, ignored where it is too thin to be sure."""
+def label(
+    opacity: Field, change: Field, seen: Field, visible: float = VISIBLE
+) -> NDArray[np.uint8]:
+    """Return 1 for smoke, 0 for none, ignored where nobody could be sure.
+
+    People outline patches and not pixels: what counts is the mean around a pixel. `seen` is the
+    brightness of the image, 0 to 1: among clouds or rough land faint smoke is not told apart.
+    """
+    around, patch = blur(opacity, 1.5), blur(change, 3.0)
+    mean = blur(seen, ROUGH_PX)
+    rough = np.sqrt(np.maximum(blur(seen * seen, ROUGH_PX) - mean * mean, 0))
     target = np.zeros(opacity.shape, np.uint8)
-    target[opacity > UNLABELLED] = IGNORED
-    target[(opacity > LABELLED) & (np.abs(change) > visible)] = 1
+    target[np.maximum(opacity, around) > UNLABELLED] = IGNORED
+    plain = patch > np.maximum(visible, ROUGH_SHARE * rough)
+    target[(around > LABELLED) & plain] = 1
     return target
+
+
+def farther(
+    layer: Layer,
+    rng: np.random.Generator,
+    most: float = 6.0,
+    ground: tuple[float, float] | None = None,
+) -> Layer:
+    """Return the smoke as if seen from far away: small, somewhere, once or several times.
+
+    In a view with a horizon smoke lies flatter the farther it is, and rises from rows in `ground`.
+    """
+    shape = layer.tau.shape
+    tau = np.zeros(shape, np.float32)
+    light = np.ones(shape, np.float32)
+    for _ in range(int(rng.choice([1, 1, 1, 2, 3]))):
+        zoom = float(np.exp(rng.uniform(np.log(1.5), np.log(most))))
+        flat = 1.0 if ground is None else float(rng.uniform(0.4, 1.0))
+        small = (int(flat * shape[0] / zoom), int(shape[1] / zoom))
+        # What left the view on one side thins out, as there is no straight end of smoke.
+        fade = [np.minimum(1, 6 * (0.5 - np.abs(np.linspace(-0.5, 0.5, n)))) for n in shape]
+        faded = layer.tau * (fade[0][:, None] * fade[1][None]).astype(np.float32)
+        blurred = blur(faded, zoom / 2)
+        shrunk = enlarge(blurred, small)
+        top, left = (int(rng.integers(0, n - m + 1)) for n, m in zip(shape, small, strict=True))
+        if ground is not None:
+            lowest = np.flatnonzero((shrunk > 0.1).any(axis=1))
+            foot = int(lowest[-1]) if len(lowest) else small[0]
+            top = int(np.clip(rng.uniform(*ground) - foot, 0, shape[0] - small[0]))
+        part = np.s_[top : top + small[0], left : left + small[1]]
+        tau[part] = np.maximum(tau[part], shrunk)
+        light[part] = enlarge(np.broadcast_to(layer.light, shape), small)
+    return replace(layer, tau=tau, light=light)
 
 
 def closer(layer: Layer, rng: np.random.Generator, most: float = 3.5) -> Layer:

@@ -19,6 +19,7 @@ from default_common import (
     VISIBLE,
     Sample,
     closer,
+    farther,
     label,
     stretched,
 )
@@ -56,6 +57,9 @@ _DECOYS = {
     "snow": (0.9, 0.9, 0.88, 0.8, 0.1, 0.07),
     "ash": (0.13, 0.15, 0.17, 0.19, 0.26, 0.25),
 }
+_WATERY = ("muddy river", "mud", "green lake", "shallows")
+_DECOY_SHARES = np.array([2.0 if name in _WATERY else 1.0 for name in _DECOYS])
+_DECOY_SHARES /= _DECOY_SHARES.sum()
 #: Light that air alone adds at the top of the atmosphere, at most.
 _RAYLEIGH = np.array([0.085, 0.045, 0.02, 0.007, 0.0, 0.0], np.float32)
 
@@ -84,7 +88,7 @@ def satellite_sample(
         chosen = backgrounds[int(rng.choice(len(backgrounds), p=weights / weights.sum()))]
         light, labels, valid = crop(chosen, size, rng)
         has, picture = chosen.has.copy(), chosen.source.stretched
-        if rng.random() < 0.25:
+        if rng.random() < 0.3:
             light = with_decoy(light, rng)
         view = ImageryView(dict(zip(BANDS.names, light, strict=True)), chosen.name)
     scene = str(rng.choice(_SCENES, p=[0.2, 0.4, 0.4]))
@@ -96,11 +100,11 @@ def satellite_sample(
     exposed = expose(stage, layer, BANDS, rng)
     values = exposed.values.astype(np.float32) / REFLECTANCE_SCALE
     visible = VEIL_VISIBLE if style in ("veil", "pall") else VISIBLE
-    target = label(exposed.opacity, exposed.change, visible)
+    target = label(exposed.opacity, exposed.change, values[:3].mean(axis=0), visible)
     clouded = (labels == THICK) | (labels == THIN) | (cloud_opacity(stage) > 0.3)
     target[clouded & (exposed.opacity > UNLABELLED) & (target != 1)] = IGNORED
     target[((labels == THICK) | (labels == THIN)) & (exposed.opacity > UNLABELLED)] = IGNORED
-    values = _with_air(values, rng)
+    values = _with_air(values, rng, above=real and chosen.source.above_air)
     values *= np.exp(rng.normal(0, 0.03, (6, 1, 1))).astype(np.float32)
     if not easy or rng.random() < 0.2:
         has &= choose_bands(has, rng)
@@ -108,6 +112,8 @@ def satellite_sample(
     trusted = not picture and (easy or everywhere or rng.random() < 0.62)
     if not trusted:
         values = stretched(values, valid, has, rng)
+    if rng.random() < 0.08:
+        valid = valid & _swath(shape, rng)
     target[~valid] = IGNORED
     tag = f"{'real' if real else 'made'} {style}"
     return Sample(values, has, np.full(6, trusted), valid, target, tag)
@@ -116,7 +122,7 @@ def satellite_sample(
 def draw_smoke_layer(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, Layer]:
     """Return a style and its smoke."""
     style = str(
-        rng.choice(["none", "plume", "core", "veil", "pall"], p=[0.22, 0.39, 0.14, 0.15, 0.1])
+        rng.choice(["none", "plume", "core", "veil", "pall"], p=[0.22, 0.42, 0.1, 0.14, 0.12])
     )
     nothing = np.zeros(stage.shape, np.float32)
     if style == "none":
@@ -128,8 +134,11 @@ def draw_smoke_layer(stage: Stage, number: int, rng: np.random.Generator) -> tup
     )
     layer = smoke_layer(stage, Casting(number, int(rng.integers(0, 12)), "", kind), rng)
     if style == "core":
-        layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(2, 5)))
-    return style, closer(layer, rng) if rng.random() < 0.5 else layer
+        layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(1.5, 4)))
+    distance = rng.random()
+    if distance < 0.4:
+        return style, closer(layer, rng)
+    return style, farther(layer, rng) if distance < 0.65 else layer
 
 
 def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:
@@ -153,9 +162,21 @@ def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:
     return Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), draw_smoke(rng))
 
 
-def _with_air(values: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+def _swath(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Return what of a view was recorded: up to a straight edge somewhere."""
+    y, x = np.mgrid[-1 : 1 : shape[0] * 1j, -1 : 1 : shape[1] * 1j]
+    angle = float(rng.uniform(0, 2 * np.pi))
+    return np.asarray(np.cos(angle) * x + np.sin(angle) * y < rng.uniform(-0.2, 0.9))
+
+
+def _with_air(
+    values: NDArray[np.float32], rng: np.random.Generator, *, above: bool
+) -> NDArray[np.float32]:
     """Return the image as measured above the air, or corrected for it, too little or too much."""
     draw = rng.random()
+    if above:  # it holds the light of the air already
+        taken = _RAYLEIGH * rng.uniform(-1, 0.1) * rng.uniform(0.8, 1.2, 6) * (draw < 0.6)
+        return np.maximum(values + taken.astype(np.float32)[:, None, None], 0)
     if draw < 0.5:
         path = _RAYLEIGH * np.float32(rng.uniform(0, 1))
         return values * (1 - path[:, None, None]) + path[:, None, None]
@@ -168,7 +189,7 @@ def _with_air(values: NDArray[np.float32], rng: np.random.Generator) -> NDArray[
 def with_decoy(light: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
     """Return the image with a river or a patch of something that may be taken for smoke."""
     shape = light.shape[1:]
-    name = str(rng.choice(list(_DECOYS)))
+    name = str(rng.choice(list(_DECOYS), p=_DECOY_SHARES))
     edge = fractal(shape, rng, slope=float(rng.uniform(2.0, 3.0)))
     if name == "muddy river" or rng.random() < 0.25:
         # Where a smooth field is about 0 lies a winding band.
@@ -183,10 +204,10 @@ def with_decoy(light: NDArray[np.float32], rng: np.random.Generator) -> NDArray[
 
 
 def _overcast(stage: Stage, rng: np.random.Generator) -> Stage:
-    """Put thin cloud over all of the view, which lifts every band as a pall lifts some."""
+    """Put cloud over all of the view, which lifts every band as a pall lifts some."""
     kind = str(rng.choice(["cirrus", "stratocumulus"]))
     texture = fractal(stage.shape, rng, slope=float(rng.uniform(1.8, 3.0)))
-    tau = np.float32(np.exp(rng.uniform(np.log(0.08), np.log(1.5))))
+    tau = np.float32(np.exp(rng.uniform(np.log(0.08), np.log(5.0))))
     tau = tau * np.exp(np.float32(rng.uniform(0.1, 0.7)) * texture)
     layer = Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), draw_cloud(rng, kind))
     return replace(stage, before=(*stage.before, layer), clouds=(*stage.clouds, layer))

@@ -42,6 +42,8 @@ from smokegeo.views import VIEWS
 NEW_PER_STEP, BUFFER = 1, 500
 #: Crops of this size come first, many at a time; in the last part whole samples, a few at a time.
 CROP_PX, WHOLE_SHARE, FEWER = 128, 0.15, 4
+#: Smoke of fewer pixels than this, found or not, hardly counts in the overlap of an image.
+SPECK_PX = 50
 #: Share of crops that are put where there is smoke.
 SMOKE_SHARE = 0.4
 #: Share of the steps in which samples have all their bands, as they were measured.
@@ -200,11 +202,12 @@ def one_step(
     done = network.run(images, available)
     loss = F.cross_entropy(done.logits, targets.long(), ignore_index=255)
     probability = done.logits.softmax(1)[:, 1]
-    known = targets != 255
-    smoke = (targets == 1).float()
-    overlap = (probability * smoke * known).sum()
-    dice = 1 - (2 * overlap + 1) / ((probability * known).sum() + smoke.sum() + 1)
-    total = loss + 0.3 * dice + 0.01 * network.loss(done, targets.long())
+    known, smoke = (targets != 255).float(), (targets == 1).float()
+    # Image by image, so that a small plume counts as much as a large one; see SPECK_PX.
+    overlap = 2 * (probability * smoke).sum((1, 2)) + SPECK_PX
+    both = (probability * known).sum((1, 2)) + smoke.sum((1, 2)) + SPECK_PX
+    dice = (1 - overlap / both).mean()
+    total = loss + 0.5 * dice + 0.01 * network.loss(done, targets.long())
     optimiser.zero_grad()
     total.backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), 2.0)
