@@ -20,7 +20,6 @@ import time
 from collections import deque
 from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from datetime import date
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -28,15 +27,14 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
-from default_camera import FOLDS, without_fold
+from default_camera import FOLDS
 from default_common import Sample
-from default_kinds import KINDS, LIMIT, Kind, as_tensors, build, credits
+from default_finish import backgrounds, finish
+from default_kinds import KINDS, Kind, as_tensors, build
 from torch import Tensor
 
-from smokegeo.datasets.statistics import BandStatistics
-from smokegeo.modelfile import Card, load_model, save_model
+from smokegeo.modelfile import load_model
 from smokegeo.models.mop import MoP
-from smokegeo.views import VIEWS
 
 #: New samples per step, and how many of the latest ones a step draws from.
 NEW_PER_STEP, BUFFER = 1, 500
@@ -48,10 +46,6 @@ SPECK_PX = 50
 SMOKE_SHARE = 0.4
 #: Share of the steps in which samples have all their bands, as they were measured.
 EASY_SHARE = 0.15
-#: Samples of another seed for calibration and threshold.
-JUDGED = 120
-#: Share of the pixels of samples without smoke that may be called smoke.
-FALSE_SHARE = 0.05
 
 _have: list[Any] = []
 Item = tuple[Tensor, Tensor, Tensor]
@@ -65,7 +59,7 @@ def main() -> None:
     folder = args.work / (args.label or f"{args.name}-{args.row}-{args.seed}")
     folder.mkdir(parents=True, exist_ok=True)
     step = train(args, folder)
-    path = finish(args, folder, step)
+    path = finish(args, folder, step, needed(step, args.batch))
     print(f"wrote {path}")
     if args.install:
         package = Path(str(files("smokegeo"))) / "weights"
@@ -230,119 +224,6 @@ def follow(average: MoP, network: MoP, decay: float) -> None:
             value.lerp_(theirs[name], 1 - decay)
         else:
             value.copy_(theirs[name])
-
-
-def finish(args: argparse.Namespace, folder: Path, step: int) -> Path:
-    """Write the model file of the averaged weights in the last checkpoint."""
-    average = build(args.name, args.row).eval()
-    state = torch.load(folder / "last.ckpt", weights_only=True)
-    average.load_state_dict(state["average"])
-    kind = KINDS[args.name]
-    have = backgrounds(args.name, args.backgrounds, args.photos)
-    votes, truth, empty = weigh(kind, average, have)
-    threshold, f1 = choose_threshold(calibrate(average, votes, truth), truth, empty)
-    print(f"threshold {threshold:g}, F1 {f1:.3f} on simulated samples of another seed")
-    card = Card(
-        name=args.name,
-        architecture="mop",
-        options=average.config.to_dict(),
-        bands=kind.bands,
-        statistics=BandStatistics(
-            kind.bands.names, kind.mean, kind.std, (0.0,) * len(kind.bands), kind.maximum, 0
-        ),
-        threshold=threshold,
-        tile_px=512,
-        overlap_px=128,
-        resolution_m=kind.resolution_m,
-        input={
-            "dtype": kind.dtype,
-            "minimum": 0,
-            "maximum": max(kind.maximum),
-            "views": list(VIEWS),
-            "limit": LIMIT,
-            **kind.facts,
-        },
-        training={
-            "config": {"band_dropout": 0.6, "steps": step, "of": args.steps, "seed": args.seed},
-            "command": f"scripts/train_default.py {args.name} --seed {args.seed} "
-            f"--steps {args.steps} --batch {args.batch} --lr {args.lr:g}",
-            "data": {"source": "simulated smoke", "imagery": credits(have)},
-            **({"provisional": args.provisional} if args.provisional else {}),
-            "frames": needed(step, args.batch),
-            "date": date.today().isoformat(),
-            "threshold": f"best F1 over all pixels of {JUDGED} samples of another seed, at most "
-            f"{100 * FALSE_SHARE:g} % of those without smoke called smoke; the probabilities were "
-            "calibrated on the same samples",
-        },
-        metrics={"samples of another seed": {"f1": round(f1, 4)}},
-        licence="Apache-2.0; imagery: see training",
-        summary=kind.summary,
-    )
-    path = folder / "model.safetensors"
-    save_model(path, card, average.state_dict(), half=True)
-    return path
-
-
-@torch.inference_mode()
-def weigh(kind: Kind, network: MoP, have: Sequence[Any]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return votes for smoke, labels, and whether a sample is without smoke, pixel by pixel."""
-    votes, truth, empty = [], [], []
-    for number in range(JUDGED):
-        sample = kind.make(number, 55, have, kind.size_px, False)
-        image, available, target = as_tensors(kind, sample, number, 55)
-        background, smoke = network(image[None].float(), available[None])[0]
-        known = target != 255
-        votes.append((smoke - background)[known][::5])
-        truth.append((target == 1)[known][::5])
-        empty.append(torch.full_like(truth[-1], not bool((target == 1).any())))
-    return torch.cat(votes).double(), torch.cat(truth).double(), torch.cat(empty)
-
-
-def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> Tensor:
-    """Change the network's last layer so that what it says is how often it is true.
-
-    Smoke becomes sigmoid(a * vote + b), with a and b of the least cross-entropy (Platt's scaling);
-    they fit into the weights of the head. Returns the new votes.
-    """
-    a, b = torch.ones((), dtype=votes.dtype), torch.zeros((), dtype=votes.dtype)
-    inputs = torch.stack([votes, torch.ones_like(votes)])
-    for _ in range(25):  # Newton's method; the loss is convex
-        p = torch.sigmoid(a * votes + b)
-        gradient = inputs @ (p - truth)
-        curvature = (inputs * (p * (1 - p))) @ inputs.T + 1e-6 * torch.eye(2, dtype=votes.dtype)
-        change = torch.linalg.solve(curvature, gradient).clamp(-1, 1)
-        a, b = a - change[0], b - change[1]
-    with torch.no_grad():
-        network.head.weight *= float(a)
-        network.head.bias *= float(a)
-        network.head.bias += torch.tensor([-0.5, 0.5]) * float(b)
-    print(f"calibrated: votes times {float(a):.3f} and {float(b):+.3f}")
-    return a * votes + b
-
-
-def choose_threshold(votes: Tensor, truth: Tensor, empty: Tensor) -> tuple[float, float]:
-    """Return the threshold with the best F1 over all pixels, and that F1.
-
-    Most scenes hold no smoke, unlike our samples: of levels that call more than FALSE_SHARE of the
-    pixels of samples without smoke smoke, none is taken, unless all do.
-    """
-    smoke, scores = torch.sigmoid(votes), {}
-    for level in np.arange(0.2, 0.96, 0.05):
-        found = smoke >= level
-        hit = float((found * truth).sum())
-        f1 = 2 * hit / max(1.0, float(found.sum() + truth.sum()))
-        quiet = float(found[empty].double().mean()) <= FALSE_SHARE if bool(empty.any()) else True
-        scores[round(float(level), 2)] = (quiet, f1)
-    best = max(scores, key=lambda level: scores[level])
-    return best, scores[best][1]
-
-
-def backgrounds(name: str, folder: Path, photos: str) -> Sequence[Any]:
-    """Return what samples stand on, without a fold of the photographs if one is left out."""
-    have = KINDS[name].read(folder)
-    if photos == "all":
-        return have
-    return () if photos == "none" else without_fold(have, int(photos))
 
 
 def stream(args: argparse.Namespace, first: int) -> Generator[Sample]:

@@ -26,6 +26,7 @@ def scripts():
     import default_backgrounds
     import default_camera
     import default_common
+    import default_finish
     import default_kinds
     import default_satellite
     import train_default
@@ -33,6 +34,7 @@ def scripts():
     yield argparse.Namespace(
         kinds=default_kinds,
         train=train_default,
+        finish=default_finish,
         camera=default_camera,
         satellite=default_satellite,
         common=default_common,
@@ -86,6 +88,41 @@ def test_smoke_seen_from_nearer_is_the_same_smoke_but_larger(scripts):
     assert scripts.common.closer(nothing, rng) is nothing
 
 
+def test_smoke_seen_from_far_away_is_smaller_and_rises_from_the_ground(scripts):
+    from smokegeo.simulate.optics import Layer
+
+    tau = np.zeros((128, 128), np.float32)
+    tau[32:96, 32:96] = 1.0
+    layer = Layer(tau, np.ones((1, 1), np.float32), make_particles())
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        far = scripts.common.farther(layer, rng, ground=(60, 70)).tau
+        assert far.shape == tau.shape
+        assert 0 < (far > 0.5).sum() < 3 * (tau > 0.5).sum() / 2  # up to three of them
+        foot = np.flatnonzero((far > 0.1).any(axis=1))[-1]
+        assert foot <= 71
+
+
+def test_labels_are_patches_without_the_holes_of_pixels(scripts):
+    rng = np.random.default_rng(0)
+    opacity = np.zeros((64, 64), np.float32)
+    opacity[16:48, 16:48] = 0.4
+    change = opacity * (rng.random((64, 64)) < 0.5).astype(np.float32)  # every other pixel
+    smooth = np.full((64, 64), 0.2, np.float32)
+    target = scripts.common.label(opacity, change, smooth)
+    assert (target[20:44, 20:44] == 1).all()
+    assert (target[:8] == 0).all()
+
+
+def test_faint_smoke_among_clouds_is_left_open(scripts):
+    opacity = np.full((64, 64), 0.2, np.float32)
+    change = np.full((64, 64), 0.03, np.float32)
+    clouds = (np.random.default_rng(0).random((64, 64)) < 0.5).astype(np.float32)
+    open_land = np.full((64, 64), 0.2, np.float32)
+    assert (scripts.common.label(opacity, change, open_land) == 1).all()
+    assert (scripts.common.label(opacity, change, clouds) == scripts.common.IGNORED).all()
+
+
 def make_particles():
     from smokegeo.simulate.optics import draw_smoke
 
@@ -118,6 +155,20 @@ def test_photographs_of_one_fire_share_a_fold(scripts):
     assert left
     assert all(folds[p.name] != 2 for p in left)
     assert len(left) < len(photos)
+
+
+def test_photographs_keep_their_smoke_and_most_get_more(scripts):
+    labels = np.zeros((256, 256), np.uint8)
+    labels[120:136, 100:140] = 1
+    colours = np.full((3, 256, 256), 90, np.uint8)
+    colours[:, :128] = 180
+    photo = scripts.camera.Photo("a__b", colours, labels)
+    samples = [scripts.camera.mss_sample(n, 0, [photo], 128) for n in range(30)]
+    photos = [s for s in samples if s.tag == "photo"]
+    assert 10 < len(photos) < 26
+    assert all(not s.has[3] for s in photos)
+    assert any((s.target == scripts.common.IGNORED).any() for s in photos)  # edges of the simulated
+    assert all(s.values[:3].min() >= 0 and s.values[:3].max() <= 255 for s in photos)
 
 
 # Training
@@ -173,7 +224,7 @@ def test_calibration_makes_the_head_say_how_often_it_is_right(scripts, capsys):
     votes = (smoke - background).flatten().double()
     chance = torch.rand(len(votes), generator=torch.manual_seed(1), dtype=torch.float64)
     truth = (chance < torch.sigmoid(3 * votes - 1)).double()
-    told = scripts.train.calibrate(network, votes, truth)
+    told = scripts.finish.calibrate(network, votes, truth)
     with torch.no_grad():
         background, smoke = network(x)[0]
     torch.testing.assert_close((smoke - background).flatten().double(), told, atol=1e-4, rtol=1e-4)
@@ -188,10 +239,10 @@ def test_the_threshold_is_the_best_that_is_quiet_where_there_is_no_smoke(scripts
     votes = logit([0.52] * 50 + [0.9] * 50 + [0.1] * 100 + [0.62] * 10 + [0.05] * 90)
     truth = torch.tensor([1.0] * 100 + [0.0] * 200).double()
     empty = torch.tensor([False] * 200 + [True] * 100)
-    level, f1 = scripts.train.choose_threshold(votes, truth, empty)
+    level, f1 = scripts.finish.choose_threshold(votes, truth, empty)
     assert 0.62 < level <= 0.9
     assert f1 == pytest.approx(2 * 50 / 150)
-    level, f1 = scripts.train.choose_threshold(votes, truth, torch.zeros_like(empty))
+    level, f1 = scripts.finish.choose_threshold(votes, truth, torch.zeros_like(empty))
     assert level <= 0.52
     assert f1 == pytest.approx(2 * 100 / 210)
 
