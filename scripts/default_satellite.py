@@ -29,7 +29,7 @@ from smokegeo.sensors import sensor
 from smokegeo.simulate.clouds import draw_cloud
 from smokegeo.simulate.fields import enlarge, fractal, smoothstep
 from smokegeo.simulate.frame import cloud_opacity, expose, smoke_layer
-from smokegeo.simulate.optics import Layer, draw_smoke
+from smokegeo.simulate.optics import Layer, Particles, draw_smoke
 from smokegeo.simulate.scenarios import Casting
 from smokegeo.simulate.sensor import REFLECTANCE_SCALE
 from smokegeo.simulate.stage import Stage, build_stage
@@ -88,7 +88,7 @@ def satellite_sample(
         chosen = backgrounds[int(rng.choice(len(backgrounds), p=weights / weights.sum()))]
         light, labels, valid = crop(chosen, size, rng)
         has, picture = chosen.has.copy(), chosen.source.stretched
-        if rng.random() < 0.3:
+        if rng.random() < 0.35:
             light = with_decoy(light, rng)
         view = ImageryView(dict(zip(BANDS.names, light, strict=True)), chosen.name)
     scene = str(rng.choice(_SCENES, p=[0.2, 0.4, 0.4]))
@@ -96,6 +96,7 @@ def satellite_sample(
     stage = _quiet(stage, rng) if real else _clear(stage)
     if rng.random() < 0.1:
         stage = _overcast(stage, rng)
+    stage = replace(stage, smoke=_particles(rng))
     style, layer = draw_smoke_layer(stage, number, rng)
     exposed = expose(stage, layer, BANDS, rng)
     values = exposed.values.astype(np.float32) / REFLECTANCE_SCALE
@@ -159,7 +160,15 @@ def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:
         tau = tau * smoothstep(
             start, start + float(rng.uniform(0.15, 1.0)), along.astype(np.float32)
         )
-    return Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), draw_smoke(rng))
+    return Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), _particles(rng))
+
+
+def _particles(rng: np.random.Generator) -> Particles:
+    """Draw smoke of fine particles mostly, as fires make it: coarse are like cloud in SWIR."""
+    particles = draw_smoke(rng)
+    while particles.angstrom < 1 and rng.random() < 0.85:
+        particles = draw_smoke(rng)
+    return particles
 
 
 def _swath(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.bool_]:
