@@ -1,13 +1,21 @@
-"""Draw predictions over images, to look at."""
+"""Draw predictions over images, to look at.
+
+    python scripts/default_pictures.py SHEET.jpg PICTURE.png...
+
+puts pictures that `evaluate_default.py --pictures` drew onto one sheet, for a model's card.
+"""
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 from default_judges import Picture
 from numpy.typing import NDArray
+from PIL import Image
 
 
 def colours(picture: Picture) -> NDArray[np.float32]:
@@ -37,3 +45,23 @@ def draw(path: Path, picture: Picture, smoke: NDArray[np.float32], level: float)
     figure.tight_layout(pad=0.3)
     figure.savefig(path, dpi=60)
     plt.close(figure)
+
+
+def make_sheet(pictures: Sequence[Path], path: Path, columns: int = 2) -> None:
+    """Put pictures onto one sheet, row by row."""
+    images = [Image.open(picture).convert("RGB") for picture in pictures]
+    width, height = (max(image.size[i] for image in images) for i in (0, 1))
+    rows = -(-len(images) // columns)
+    sheet = Image.new("RGB", (width * columns, height * rows), "white")
+    for place, image in enumerate(images):
+        row, column = divmod(place, columns)
+        sheet.paste(image, (column * width, row * height))
+    sheet.save(path, quality=80)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Put pictures onto one sheet.")
+    parser.add_argument("sheet", type=Path)
+    parser.add_argument("pictures", type=Path, nargs="+")
+    args = parser.parse_args()
+    make_sheet(args.pictures, args.sheet)
