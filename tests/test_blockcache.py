@@ -9,6 +9,7 @@ from rasterio.env import get_gdal_config
 from toy_scenes import landscape, write_scene
 
 from smokegeo.blockcache import block_cache
+from smokegeo.scene.layers import Box
 from smokegeo.scene.opening import open_scene
 
 TILED = {"tiled": True, "blockxsize": 64, "blockysize": 64, "compress": "deflate"}
@@ -51,24 +52,35 @@ def cache_bytes(path, tile_px):
         return reader.cache_bytes(tile_px, tuple(range(len(scene.bands))))
 
 
-def test_all_blocks_under_a_row_of_tiles_are_kept_where_that_is_cheap(tmp_path):
-    path = write_scene(tmp_path / "s.tif", landscape(size=(500, 600)), **TILED)
-    # Tiles of 100 lines touch up to three rows of blocks; ten blocks are 640 columns.
-    assert cache_bytes(path, 100) == 3 * 64 * 640 * 6 * 2
+@pytest.mark.parametrize("block_px", [16, 64])
+def test_a_row_of_tiles_finds_the_blocks_of_the_row_above(tmp_path, block_px):
+    layout = TILED | {"blockxsize": block_px, "blockysize": block_px}
+    values = landscape(size=(128, 1024))
+    path = write_scene(tmp_path / "s.tif", values, **layout)
+    scene = open_scene(path)
+    bands = tuple(range(len(scene.bands)))
+    with scene.open() as reader, block_cache(reader.cache_bytes(64, bands)):
+        for top, height in ((20, 64), (60, 20)):  # the second row needs no other blocks
+            for left in range(0, 1024, 64):
+                found, _ = reader.read(Box(left, top, 64, height), bands)
+                part = values[:, top : top + height, left : left + 64]
+                assert (found == part.astype(np.float32)).all()
+            path.write_bytes(b"\0" * path.stat().st_size)
 
 
-def test_blocks_as_wide_as_the_scene_are_kept_at_any_price(tmp_path):
-    strips = tmp_path / "strips.tif"
+def test_blocks_that_would_be_dropped_before_the_next_row_are_not_kept(tmp_path):
     profile = {"driver": "GTiff", "dtype": "uint16", "count": 6, "crs": "EPSG:32633"}
     profile |= {"transform": rasterio.Affine(10, 0, 5e5, 0, -10, 5e6), "sparse_ok": True}
-    size = {"width": 20_000, "height": 600}
-    with rasterio.open(strips, "w", blockysize=8, **size, **profile):
-        pass
-    tiles = tmp_path / "tiles.tif"
-    with rasterio.open(tiles, "w", **TILED, **size, **profile):
-        pass
-    assert cache_bytes(strips, 512) == (512 + 8) * 20_000 * 6 * 2
-    assert cache_bytes(tiles, 512) == 64_000_000
+    sizes = {}
+    for name, layout in (("tiles", TILED), ("strips", {"blockysize": 8})):
+        for width in (20_000, 60_000):
+            path = tmp_path / f"{name}{width}.tif"
+            with rasterio.open(path, "w", width=width, height=600, **layout, **profile):
+                pass
+            sizes[name, width] = cache_bytes(path, 512)
+    assert sizes["tiles", 20_000] > 9 * 64 * 20_000 * 6 * 2  # a row of tiles touches nine of blocks
+    assert sizes["tiles", 60_000] < 20_000_000  # 415 MB would be needed: two tiles
+    assert sizes["strips", 60_000] > 65 * 8 * 60_000 * 6 * 2  # under any tile are all of them
 
 
 def test_every_block_is_given_out_as_it_is_stored(tmp_path):

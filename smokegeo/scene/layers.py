@@ -27,6 +27,9 @@ Values = NDArray[np.float32]
 Valid = NDArray[np.bool_]
 log = logging.getLogger(__name__)
 
+#: What GDAL counts for a block in its cache besides the pixels.
+_BLOCK_EXTRA_BYTES = 256
+
 
 @dataclass(frozen=True)
 class Box:
@@ -167,9 +170,10 @@ class _RasterReader:
         (rows, columns), src = self.src.block_shapes[0], self.src
         if str(src.interleaving or "").lower().endswith("pixel"):
             bands = src.count  # decoded together
-        high = min(-(-height // rows) + 1, -(-src.height // rows)) * rows
-        wide = min(-(-width // columns) + 1, -(-src.width // columns)) * columns
-        return int(high * wide * bands * np.dtype(self.layer.dtype).itemsize)
+        high = min(-(-height // rows) + 1, -(-src.height // rows))
+        wide = min(-(-width // columns) + 1, -(-src.width // columns))
+        each = rows * columns * np.dtype(self.layer.dtype).itemsize + _BLOCK_EXTRA_BYTES
+        return int(high * wide * bands * each)
 
     def _in_blocks(self, box: Box, positions: Sequence[int]) -> tuple[Values, Valid]:
         """Read what can be read, in ever smaller parts; what cannot is not usable."""

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 #: Numbers that no sensor measures and that files hold where there is nothing, declared or not.
 SENTINELS = (-9999.0, -32768.0, -99999.0, float(np.finfo(np.float32).min))
 
-#: Decoded blocks to keep: this much whatever they are good for, and never more than that.
-_CHEAP_CACHE_BYTES = 64_000_000
+#: Decoded blocks to keep: those of a row of tiles up to this much, and never more than that.
+_ROW_CACHE_BYTES = 300_000_000
 _MAX_CACHE_BYTES = 512_000_000
 
 
@@ -142,14 +142,17 @@ class SceneReader:
         """Return how much of decoded blocks to keep while reading tiles row by row.
 
         Blocks under one tile are shared with the next in its row, and those under all of a row
-        with the next row. The latter are kept only if that is cheap, or each is as wide as a row.
+        with the next row. GDAL drops what was used longest ago: if the cache is a little too small
+        for a row, it has dropped each block just before it is needed again. Then a row is as good
+        as nothing, and only two tiles are kept.
         """
         tile = row = 0
         for (layer, factor), members in self._groups(bands).items():
             reader, side = self._open(layer), -(-tile_px // factor)
             tile += reader.block_bytes(side, side, len(members))
             row += reader.block_bytes(side, -(-self.scene.width // factor), len(members))
-        return min(row, max(2 * tile, _CHEAP_CACHE_BYTES), _MAX_CACHE_BYTES)
+        # The tile beyond the row is for threads that read ahead.
+        return min(row + tile if row <= _ROW_CACHE_BYTES else 2 * tile, _MAX_CACHE_BYTES)
 
     def read(self, box: Box, bands: Sequence[int]) -> tuple[Values, Valid]:
         """Return values (n, h, w) of the scene's bands, and where all of them are usable."""
