@@ -29,7 +29,7 @@ Job = tuple[str, Outputs]
 class Summary:
     """What became of all scenes."""
 
-    done: tuple[Prediction, ...]
+    done: int
     failed: tuple[tuple[str, SmokegeoError], ...]
 
     @property
@@ -85,7 +85,7 @@ def predict_all(
         run = predict_on_cluster(jobs, request, dask)
     else:
         run = ((job, _try(job, request, alone=len(jobs) == 1)) for job in jobs)
-    done, failed = [], []
+    done, failed = 0, []
     for (scene, _), result in run:
         if isinstance(result, SmokegeoError):
             if len(jobs) == 1:
@@ -93,13 +93,13 @@ def predict_all(
             failed.append((scene, result))
             log.error("Error: %s", result)
         else:
-            done.append(result)
+            done += 1  # the polygons themselves are in their file, and need not be kept
             say(printable(_line(result)))
     if len(jobs) > 1:
-        say(f"{len(done)} of {len(jobs)} scenes done.")
+        say(f"{done} of {len(jobs)} scenes done.")
         for scene, error in failed:
             say(printable(f"  failed: {scene}: {error}"))
-    return Summary(tuple(done), tuple(failed))
+    return Summary(done, tuple(failed))
 
 
 def outputs_for(scenes: Sequence[str], folder: Path, suffix: str, *, overwrite: bool) -> list[Job]:

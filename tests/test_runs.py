@@ -403,8 +403,8 @@ def test_any_failure_of_a_scene_is_told_in_one_line():
 
 def test_the_exit_code_is_that_of_the_first_failure():
     failures = (("a", InputError("a")), ("b", UsageError("b")))
-    assert Summary((), failures).exit_code == 3
-    assert Summary((), ()).exit_code == 0
+    assert Summary(0, failures).exit_code == 3
+    assert Summary(0, ()).exit_code == 0
 
 
 # Polygons from the raster
