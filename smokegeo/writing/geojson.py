@@ -6,7 +6,7 @@ GDAL can write it too, but drops features it cannot transform and takes no forei
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,14 @@ import numpy as np
 import shapely
 from numpy.typing import NDArray
 
+from smokegeo.outlines.rings import batches
 from smokegeo.writing.wgs84 import to_wgs84
 
 if TYPE_CHECKING:
     import geopandas
+
+#: How the line of a feature begins.
+_FEATURE = '{"type": "Feature",'
 
 
 def write_geojson(
@@ -31,12 +35,24 @@ def write_geojson(
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(json.dumps(head, ensure_ascii=False, indent=1)[:-2] + ',\n "features": [')
         rows = zip(*columns, strict=True)
-        for number, (row, shape) in enumerate(zip(rows, shapely.to_geojson(shapes), strict=True)):
+        for number, (row, shape) in enumerate(zip(rows, _texts(shapes), strict=True)):
             properties = dict(zip(names, row, strict=True))
             text = json.dumps(properties, ensure_ascii=False, allow_nan=False)
             file.write(",\n" if number else "\n")
-            file.write(f'{{"type": "Feature", "properties": {text}, "geometry": {shape}}}')
+            file.write(f'{_FEATURE} "properties": {text}, "geometry": {shape}}}')
         file.write("\n]}\n")
+
+
+def count_features(path: Path) -> int:
+    """Count the features in such a file, without GDAL, which refuses very large ones."""
+    with path.open("rb") as file:
+        return sum(line.startswith(_FEATURE.encode()) for line in file)
+
+
+def _texts(shapes: NDArray[np.object_]) -> Iterator[str]:
+    """Yield each shape as GeoJSON; all of them at once would be larger than the scene."""
+    for some in batches(np.append(0, np.cumsum(shapely.get_num_coordinates(shapes)))):
+        yield from shapely.to_geojson(shapes[some])
 
 
 def _one_kind(shapes: NDArray[np.object_]) -> NDArray[np.object_]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from smokegeo.errors import OutputError, UsageError, deepest_cause
 from smokegeo.files import atomic_file
-from smokegeo.writing.geojson import write_geojson
+from smokegeo.writing.geojson import count_features, write_geojson
 from smokegeo.writing.qgisstyle import MARK, qml
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ SUFFIXES = (".gpkg", ".geojson", ".fgb", ".parquet")
 _NO_DATE = "1970-01-01T00:00:00.000Z"
 #: From here on QGIS is much quicker with an index, which GeoJSON lacks.
 _MANY = 20_000
+#: Points of one polygon from which on GDAL may refuse to read it from GeoJSON (200 MB as objects).
+_TOO_LARGE = 1_000_000
 
 _STYLE_TABLE = """\
 CREATE TABLE layer_styles (
@@ -75,8 +77,8 @@ def write_polygons(
     if beside is not None and not _is_ours(beside):
         log.warning("%s is a style of your own and was kept", beside)
         beside = None
-    if suffix == ".geojson" and len(frame) > _MANY:
-        log.info("%d polygons: QGIS opens .gpkg and .fgb much faster than .geojson", len(frame))
+    if suffix == ".geojson":
+        _advise(frame)
 
     alone = beside is not None and not beside.exists()
     try:
@@ -100,6 +102,19 @@ def write_polygons(
             beside.unlink(missing_ok=True)
         raise
     return (path,) if beside is None else (path, beside)
+
+
+def _advise(frame: geopandas.GeoDataFrame) -> None:
+    """Say what readers will make of a large GeoJSON file."""
+    largest = int(frame.geometry.count_coordinates().max()) if len(frame) else 0
+    if largest > _TOO_LARGE:
+        log.warning(
+            "a polygon has %d points: QGIS and GDAL refuse so large a one in .geojson unless the "
+            "environment says OGR_GEOJSON_MAX_OBJ_SIZE=0. Write .gpkg or .fgb for them",
+            largest,
+        )
+    elif len(frame) > _MANY:
+        log.info("%d polygons: QGIS opens .gpkg and .fgb much faster than .geojson", len(frame))
 
 
 def _write_geojson(
@@ -184,6 +199,8 @@ def _count(part: Path, suffix: str) -> int:
 
         with ParquetFile(part) as file:
             return int(file.metadata.num_rows)
+    if suffix == ".geojson":
+        return count_features(part)
     import pyogrio
 
     return int(pyogrio.read_info(part, layer=LAYER, force_feature_count=True)["features"])

@@ -321,3 +321,21 @@ class TestFailure:
 def test_gdal_keeps_its_own_date_setting(tmp_path):
     save(frame(), tmp_path / "smoke.gpkg")
     assert pyogrio.get_gdal_config_option("OGR_CURRENT_DATE") is None
+
+
+def test_a_polygon_too_large_for_readers_of_geojson_brings_a_warning(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(write, "_TOO_LARGE", 4)
+    save(frame(), tmp_path / "smoke.geojson")
+    assert "a polygon has" in caplog.text
+    assert ".gpkg" in caplog.text
+    caplog.clear()
+    save(frame(), tmp_path / "smoke.fgb")
+    assert caplog.text == ""
+
+
+def test_geojson_is_the_same_in_batches(tmp_path, monkeypatch):
+    save(frame(), tmp_path / "once.geojson")
+    monkeypatch.setattr("smokegeo.outlines.rings._BATCH_POINTS", 3)
+    save(frame(), tmp_path / "batches.geojson")
+    once, batches = (tmp_path / f"{name}.geojson" for name in ("once", "batches"))
+    assert once.read_bytes() == batches.read_bytes()
