@@ -21,6 +21,7 @@ from smokegeo.errors import Terminated, UsageError
 from smokegeo.estimate import estimate, refuse_unpayable
 from smokegeo.files import need_space
 from smokegeo.fitting import Fit, fit_model
+from smokegeo.heap import give_back
 from smokegeo.labels import Place
 from smokegeo.outlines.vectorize import outline_strips
 from smokegeo.probability import NODATA, Rows
@@ -113,6 +114,7 @@ def predict_scene(
             anchor, scene.width, scene.height, fingerprint(ready), resume=request.resume
         ) as work:
             _fill(work, plan, engine, anchor)
+            give_back()
             return finish(work, plan.scene, plan.fit, ready.threshold, outputs, request)
 
 
@@ -174,6 +176,7 @@ def finish(
         source=scene.name,
         acquired=scene.acquired,
     )
+    give_back()
     facts = provenance(scene, fit, threshold, request)
     if request.scene.skip_damaged:
         facts["damaged_blocks"] = str(len(work.damaged))

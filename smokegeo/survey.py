@@ -21,7 +21,7 @@ _SAMPLES = 8
 _SIDE_PX = 128
 #: Share of pixels that are 0 in every band from which on zeros are taken for missing data.
 _BLANK_SHARE = 0.005
-_CACHE_BYTES = 64_000_000
+_CACHE_BYTES = 32_000_000
 _THREADS = 4
 
 

@@ -6,6 +6,9 @@ vertex, shells run one way and holes the other, holes are sorted.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
 import shapely
 from numpy.typing import NDArray
@@ -13,6 +16,9 @@ from numpy.typing import NDArray
 from smokegeo.outlines.cells import Ints
 
 Points = NDArray[np.float64]
+
+#: Rings of about this many points are worked on at once.
+_BATCH_POINTS = 200_000
 
 
 def drop_straight(points: Points, offsets: Ints) -> tuple[Points, Ints]:
@@ -59,27 +65,42 @@ def split_touching(points: Points, offsets: Ints, piece: Ints) -> tuple[Points, 
     )
 
 
-def polygons(points: Points, offsets: Ints, piece: Ints) -> NDArray[np.object_]:
-    """Return one polygon per piece, in the order of the pieces."""
+def linear_rings(points: Points, offsets: Ints, piece: Ints) -> tuple[NDArray[np.object_], Ints]:
+    """Return the rings as geometries, each shell before its holes, and the piece of each."""
     if len(offsets) == 1:
-        return np.zeros(0, np.object_)
-    begin = _first_vertices(points, offsets)
-    lengths = np.diff(offsets)
-    hole = _areas(points, offsets, points[begin]) < 0
-    first = points[begin]
-    rank = np.lexsort((first[:, 0], first[:, 1], hole, piece))
-    # Each ring from its first vertex on, around, and that vertex again.
-    closed = lengths[rank] + 1
-    ends = np.concatenate([[0], np.cumsum(closed)])
-    place = np.arange(ends[-1]) - np.repeat(ends[:-1], closed)
-    place += np.repeat((begin - offsets[:-1])[rank], closed)
-    place %= np.repeat(lengths[rank], closed)
-    coordinates = points[place + np.repeat(offsets[:-1][rank], closed)]
-    shells = np.flatnonzero(~hole[rank])
-    made = shapely.from_ragged_array(
-        shapely.GeometryType.POLYGON, coordinates, (ends, np.append(shells, len(rank)))
-    )
-    return np.asarray(made, np.object_)
+        return np.zeros(0, np.object_), piece
+    made = np.empty(len(piece), np.object_)
+    first, area = np.empty((len(piece), 2)), np.empty(len(piece))
+    for some in batches(offsets):
+        ends = offsets[some.start : some.stop + 1]
+        xy, ends = drop_straight(points[ends[0] : ends[-1]], ends - ends[0])
+        begin, lengths = _first_vertices(xy, ends), np.diff(ends)
+        first[some], area[some] = xy[begin], _areas(xy, ends, xy[begin])
+        # Each ring from its first vertex on, around, and that vertex again.
+        owner = np.repeat(np.arange(len(lengths)), lengths + 1)
+        place = np.arange(len(owner)) - (ends[:-1] + np.arange(len(lengths)))[owner]
+        place = (place + (begin - ends[:-1])[owner]) % lengths[owner] + ends[:-1][owner]
+        made[some] = shapely.linearrings(xy[place], indices=owner)
+    rank = np.lexsort((first[:, 0], first[:, 1], area < 0, piece))
+    return made[rank], piece[rank]
+
+
+def polygons(rings: NDArray[np.object_], piece: Ints) -> NDArray[np.object_]:
+    """Return one polygon per piece, of rings as `linear_rings` gives them."""
+    if len(rings) == 0:
+        return rings
+    return np.asarray(shapely.polygons(rings, indices=piece), np.object_)
+
+
+def batches(offsets: Ints) -> Iterator[slice]:
+    """Cut rings, given by where each begins and the last ends, into parts of some points.
+
+    One plume may have most of the points of a scene, and several copies of them at once would be
+    most of the memory that a run takes.
+    """
+    batch = offsets[:-1] // _BATCH_POINTS
+    edges = np.flatnonzero(np.diff(batch, prepend=-1, append=-1)).tolist()
+    return itertools.starmap(slice, itertools.pairwise(edges))
 
 
 def _first_vertices(points: Points, offsets: Ints) -> Ints:

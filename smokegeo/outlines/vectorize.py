@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from smokegeo.errors import UsageError
 from smokegeo.outlines.cells import Edges
 from smokegeo.outlines.contours import trace
-from smokegeo.outlines.rings import drop_straight, polygons, split_touching
+from smokegeo.outlines.rings import linear_rings, polygons, split_touching
 from smokegeo.outlines.seams import Rings, Seams
 from smokegeo.probability import NODATA, STEPS, Rows, first_smoke_value
 from smokegeo.progress import track
@@ -153,25 +153,30 @@ def _near_nodata(rows: NDArray[np.uint8], first_row: int, height: int) -> NDArra
 
 
 def _finish(rings: Rings, edges: Edges, core_from: int, raster: Rows) -> Shapes:
-    """Return whole pieces of smoke as shapes."""
+    """Return whole pieces of smoke as shapes.
+
+    What is done with is let go: one plume may hold most of the points of a scene.
+    """
+    points, offsets, piece, sums = rings.points, rings.offsets, rings.piece, rings.sums
+    del rings
     if edges == "pixel":
-        points, offsets, piece = split_touching(rings.points, rings.offsets, rings.piece)
-    else:
-        points, offsets = drop_straight(rings.points, rings.offsets)
-        piece = rings.piece
-    outlines = polygons(points, offsets, piece)
+        points, offsets, piece = split_touching(points, offsets, piece)
+    made, owner = linear_rings(points, offsets, piece)
+    del points
+    outlines = polygons(made, owner)
+    del made
     bounds = shapely.bounds(outlines).reshape(-1, 4)
     at_edge = (bounds[:, :2] <= 0).any(axis=1)
     at_edge |= (bounds[:, 2:] >= (raster.width, raster.height)).any(axis=1)
     shapes = Shapes(
         outlines,
-        rings.sums.pixels,
-        rings.sums.total / rings.sums.pixels / STEPS,
-        rings.sums.peak / STEPS,
+        sums.pixels,
+        sums.total / sums.pixels / STEPS,
+        sums.peak / STEPS,
         at_edge,
-        rings.sums.by_nodata,
+        sums.by_nodata,
     )
-    return shapes.take(rings.sums.peak >= core_from)
+    return shapes.take(sums.peak >= core_from)
 
 
 def _joined(found: list[Shapes]) -> Shapes:

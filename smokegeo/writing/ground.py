@@ -14,6 +14,7 @@ import shapely
 from numpy.typing import NDArray
 
 from smokegeo.errors import InputError
+from smokegeo.outlines.rings import batches
 
 if TYPE_CHECKING:
     from rasterio.crs import CRS
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 #: a bend of about 0.1 m.
 EDGE_M = 2000.0
 EARTH_RADIUS_M = 6371000.0
-_BATCH_POINTS = 200_000
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,13 @@ def geodesic(
     area_m2, perimeter_m = np.zeros(len(polygons)), np.zeros(len(polygons))
     if len(polygons) == 0:
         return area_m2, perimeter_m
+    part_of = np.arange(len(polygons))
+    if (shapely.get_type_id(polygons) != shapely.GeometryType.POLYGON).any():
+        polygons, part_of = shapely.get_parts(polygons, return_index=True)
     rings, owner = shapely.get_rings(polygons, return_index=True)
     is_shell = np.diff(owner, prepend=-1) != 0
-    # Copies of all points at once would be most of the memory that a run takes.
-    batch = np.cumsum(shapely.get_num_coordinates(rings)) // _BATCH_POINTS
-    for part in np.split(np.arange(len(rings)), np.flatnonzero(np.diff(batch)) + 1):
+    owner = part_of[owner]
+    for part in batches(np.append(0, np.cumsum(shapely.get_num_coordinates(rings)))):
         area, length = _rings_geodesic(rings[part], on, name)
         np.add.at(area_m2, owner[part], np.where(is_shell[part], area, -area))
         np.add.at(perimeter_m, owner[part], length)

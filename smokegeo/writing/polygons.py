@@ -19,8 +19,9 @@ import shapely
 from numpy.typing import NDArray
 
 from smokegeo.errors import UsageError
+from smokegeo.outlines.rings import batches, polygons
 from smokegeo.outlines.vectorize import Shapes, first_vertices
-from smokegeo.writing.ground import Ground, geodesic, ground
+from smokegeo.writing.ground import geodesic, ground
 
 if TYPE_CHECKING:
     import geopandas
@@ -85,7 +86,16 @@ def place(
     name = source or "the scene"
     on = None if crs is None else ground(crs, name)
     each = [shapes] if isinstance(shapes, Shapes) else shapes
-    parts = [_place_part(part, transform, on, simplify_px, name) for part in each]
+    parts = []
+    for part in each:
+        known = _known(part, simplify_px)
+        del part  # its outlines can be let go as soon as they are placed
+        known["geometry"] = _apply(transform, known.pop("geometry"))
+        unknown = np.full(len(known["geometry"]), np.nan)
+        known["area_m2"], known["perimeter_m"] = (
+            (unknown, unknown) if on is None else geodesic(known["geometry"], on, name)
+        )
+        parts.append(known)
     everything = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     keep = ~(everything["area_m2"] < min_area_m2)  # unknown areas stay
     if not keep.all():
@@ -103,19 +113,11 @@ def place(
     return Placed(frame, after / before - 1 if before else 0.0)
 
 
-def _place_part(
-    shapes: Shapes, transform: Affine, on: Ground | None, simplify_px: float, name: str
-) -> dict[str, NDArray[Any]]:
-    """Return some polygons on the map, what is known of each, and where it lies in the order."""
+def _known(shapes: Shapes, simplify_px: float) -> dict[str, NDArray[Any]]:
+    """Return what is known of polygons in pixels, and where each lies in the order."""
     drawn = simplified(shapes.outlines, simplify_px)
-    placed = _apply(transform, drawn)
-    area_m2 = perimeter_m = np.full(len(drawn), np.nan)
-    if on is not None:
-        area_m2, perimeter_m = geodesic(placed, on, name)
     left, top = shapely.bounds(shapes.outlines).reshape(-1, 4)[:, :2].T
     return {
-        "area_m2": area_m2,
-        "perimeter_m": perimeter_m,
         "mean_prob": np.round(np.asarray(shapes.mean_prob, dtype=float), _PROB_DECIMALS),
         "max_prob": np.round(np.asarray(shapes.max_prob, dtype=float), _PROB_DECIMALS),
         "pixels": np.asarray(shapes.pixels, dtype=np.int64),
@@ -126,7 +128,7 @@ def _place_part(
         "top": top,
         "area_px": shapely.area(shapes.outlines),
         "drawn_px": shapely.area(drawn),
-        "geometry": placed,
+        "geometry": drawn,
     }
 
 
@@ -152,7 +154,14 @@ def _apply(transform: Affine, outlines: NDArray[np.object_]) -> NDArray[np.objec
 
     if len(outlines) == 0:
         return outlines
-    placed: NDArray[np.object_] = shapely.orient_polygons(shapely.transform(outlines, move))
+    rings, owner = shapely.get_rings(outlines, return_index=True)
+    del outlines
+    for some in batches(np.append(0, np.cumsum(shapely.get_num_coordinates(rings)))):
+        rings[some] = shapely.transform(rings[some], move)
+    made = polygons(rings, owner)
+    del rings
+    placed: NDArray[np.object_] = shapely.orient_polygons(made)
+    del made
     # Two vertices may fall together where coordinates are large and pixels tiny.
     broken = np.flatnonzero(~shapely.is_valid(placed))
     placed[broken] = shapely.make_valid(placed[broken], method="structure")

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import shapely
 
-from smokegeo.outlines.rings import drop_straight, polygons, split_touching
+from smokegeo.outlines.rings import drop_straight, linear_rings, polygons, split_touching
 
 
 def packed(*rings):
@@ -39,13 +40,15 @@ def test_two_rings_that_share_a_vertex_stay_as_they_are():
     assert split_touching(points, offsets, np.array([0, 1]))[1].tolist() == [0, 4, 8]
 
 
-def test_polygons_have_the_same_bytes_wherever_their_rings_begin():
+@pytest.mark.parametrize("batch", [1, 6, 200_000])
+def test_polygons_have_the_same_bytes_wherever_their_rings_begin(batch, monkeypatch):
+    monkeypatch.setattr("smokegeo.outlines.rings._BATCH_POINTS", batch)
     hole, late = [(2, 2), (2, 3), (3, 3), (3, 2)], [(2, 5), (2, 6), (3, 6), (3, 5)]
     made = set()
     for turn in range(4):
         rings = [late, SMALL, hole, SQUARE]
         turned = [np.roll(ring, turn, axis=0) for ring in rings]
-        outlines = polygons(*packed(*turned), np.array([0, 1, 0, 0]))
+        outlines = polygons(*linear_rings(*packed(*turned), np.array([0, 1, 0, 0])))
         made.add(tuple(shapely.to_wkt(outlines, rounding_precision=0)))
     assert made == {
         (
@@ -57,4 +60,5 @@ def test_polygons_have_the_same_bytes_wherever_their_rings_begin():
 
 
 def test_nothing_gives_no_polygons():
-    assert len(polygons(np.zeros((0, 2)), np.array([0]), np.zeros(0, np.int64))) == 0
+    rings = linear_rings(np.zeros((0, 2)), np.array([0]), np.zeros(0, np.int64))
+    assert len(polygons(*rings)) == 0

@@ -14,6 +14,7 @@ from rasterio.transform import Affine
 from some_shapes import DEGREES, UTM, UTM_20M, blobs, box, ring, some_shapes
 
 from smokegeo.errors import InputError, UsageError
+from smokegeo.writing.ground import geodesic, ground
 from smokegeo.writing.polygons import COLUMNS, place, simplified
 
 NOON = datetime(2024, 7, 1, 12, tzinfo=UTC)
@@ -232,3 +233,20 @@ def test_forty_thousand_polygons_take_seconds():
     start = time.perf_counter()
     assert len(place(shapes, UTM_20M, UTM).frame) == 40_000
     assert time.perf_counter() - start < 60  # about 4 on an idle core
+
+
+def test_a_polygon_in_several_parts_has_the_area_of_all():
+    one, two = shapely.box(5e5, 5.6e6, 501e3, 5601e3), shapely.box(502e3, 5.6e6, 503e3, 5601e3)
+    both = np.array([one, shapely.MultiPolygon([one, two]), two], object)
+    area, length = geodesic(both, ground(UTM), "s")
+    assert area[1] == pytest.approx(area[0] + area[2])
+    assert length[1] == pytest.approx(length[0] + length[2])
+
+
+def test_batches_do_not_change_a_polygon(monkeypatch):
+    shapes = blobs(200)
+    before = place(shapes, UTM_20M, UTM).frame
+    monkeypatch.setattr("smokegeo.outlines.rings._BATCH_POINTS", 7)
+    after = place(shapes, UTM_20M, UTM).frame
+    assert shapely.to_wkb(after.geometry).tolist() == shapely.to_wkb(before.geometry).tolist()
+    assert after["area_m2"].tolist() == before["area_m2"].tolist()
