@@ -10,6 +10,7 @@ loop      the same scene, model and overlap through the loop a TorchGeo user wou
           sampler, DataLoader, the network as trained, stitching in numpy, rasterio's shapes.
 memory    peak of whole processes for 4096 and 16384 pixels a side, with a network that only looks
           at each pixel, so that all the rest is measured: reading, stitching, outlines, writing.
+          Also with smoke on half of the pixels, most of it one plume of millions of points.
 growth    time against area, with the same network, and the line through it.
 Outlines alone are measured by bench_vectorize.py.
 """
@@ -55,14 +56,19 @@ _TILE, _OVERLAP = 512, 128
 
 
 class PixelEngine:
-    """Stands in for the network: smoke where the first band is bright, about a tenth of all."""
+    """Stands in for the network: smoke where the first band is bright.
+
+    At a level of 0.2 that is about a tenth of all pixels, at 0.5 half of them.
+    """
+
+    level = 0.2
 
     def __init__(self, fit: Fit, effort: Effort, available: object = None) -> None:
         self.card, self.effort = fit.card, effort
 
     def __call__(self, tiles: np.ndarray) -> np.ndarray:
         """Return smoke from 0 to FULL."""
-        return (np.clip(0.2 + 0.25 * tiles[:, 0], 0, 1) * FULL).astype(np.uint16)
+        return (np.clip(self.level + 0.25 * tiles[:, 0], 0, 1) * FULL).astype(np.uint16)
 
 
 def main() -> None:
@@ -73,7 +79,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--quick", action="store_true", help="small scenes, once: does it run?")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
         child(*args.child)
@@ -199,14 +205,15 @@ def _corner(query: object, transform: rasterio.Affine) -> tuple[int, int]:
 
 def memory(folder: Path, model: Path, sizes: tuple[int, int], repeats: int) -> None:
     """Print the peak memory of predict for a small and a large scene."""
-    print("| side, px | peak memory, MB | seconds | polygons |\n|---:|---:|---:|---:|")
+    print("| side, px | smoke | peak memory, MB | seconds | polygons |\n|---:|---:|---:|---:|---:|")
     peaks = []
-    for size in sizes:
+    for size, level in ((sizes[0], 0.2), (sizes[1], 0.2), (sizes[1], 0.5)):
         scene = make_scene(folder / f"scene{size}.tif", size)
-        runs = [in_child(scene, model, folder / "smoke.gpkg") for _ in range(max(1, repeats - 1))]
+        runs = [in_child(scene, model, folder / "smoke.gpkg", level) for _ in range(repeats)]
         peaks.append(statistics.median(run["peak_mb"] for run in runs))
         seconds = statistics.median(run["seconds"] for run in runs)
-        print(f"| {size} | {peaks[-1]:.0f} | {seconds:.1f} | {runs[0]['polygons']} |")
+        share = "half" if level == 0.5 else "a tenth"
+        print(f"| {size} | {share} | {peaks[-1]:.0f} | {seconds:.1f} | {runs[0]['polygons']} |")
         scene.unlink()
     area = (sizes[1] / sizes[0]) ** 2
     print(f"\n{area:.0f} times the area takes {peaks[1] / peaks[0]:.2f} times the memory.\n")
@@ -230,14 +237,15 @@ def growth(folder: Path, model: Path, sizes: list[int]) -> None:
     )
 
 
-def in_child(scene: Path, model: Path, out: Path) -> dict[str, float]:
+def in_child(scene: Path, model: Path, out: Path, level: float = 0.2) -> dict[str, float]:
     """Run predict in a process of its own, with the stand-in network."""
-    command = [sys.executable, __file__, "--child", str(scene), str(model), str(out)]
+    command = [sys.executable, __file__, "--child", str(scene), str(model), str(out), str(level)]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)  # type: ignore[no-any-return]
 
 
-def child(scene: str, model: str, out: str) -> None:
+def child(scene: str, model: str, out: str, level: str) -> None:
     """Run predict here and print time and peak memory as JSON."""
+    PixelEngine.level = float(level)
     smokegeo.pipeline.Engine = PixelEngine  # type: ignore[assignment,misc]
     start = time.perf_counter()
     done = predict_scene(scene, Outputs(Path(out), overwrite=True), Request(model=model, yes=True))
@@ -252,7 +260,9 @@ def child(scene: str, model: str, out: str) -> None:
 def peak_mb() -> float:
     """Return the peak of this process alone; getrusage would count the one that started it too."""
     status = Path("/proc/self/status").read_text()
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if "VmHWM" in line)
+    return next(
+        int(line.split()[1]) * 1024 / 1e6 for line in status.splitlines() if "VmHWM" in line
+    )
 
 
 def make_model(path: Path) -> Path:
