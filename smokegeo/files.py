@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from smokegeo.errors import OutputError, UsageError
@@ -40,8 +41,10 @@ def atomic_file(path: Path) -> Iterator[Path]:
     The suffix stays last, so that drivers which go by it still work; the rest of the name is
     ours, because some of them trip over odd ones.
     """
-    name = f".smokegeo-{os.getpid()}-{secrets.token_hex(4)}.part{path.suffix}"
-    part = Path(os.path.abspath(path)).with_name(name)
+    absolute = Path(os.path.abspath(path))
+    owner = _part_owner(absolute)
+    _clear_parts(absolute.parent, owner)
+    part = absolute.with_name(f"{owner}{os.getpid()}-{secrets.token_hex(4)}.part{path.suffix}")
     try:
         yield part
         with part.open("rb") as handle:
@@ -53,6 +56,33 @@ def atomic_file(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
         for sidecar in (f"{part}.aux.xml", f"{part}-journal", f"{part}-wal", f"{part}-shm"):
             Path(sidecar).unlink(missing_ok=True)
+
+
+def _part_owner(path: Path) -> str:
+    """Return how the names begin of parts that this machine makes of an output."""
+    of = f"{platform.node()}/{path.name}".encode("utf-8", "surrogateescape")
+    return f".smokegeo-{hashlib.sha256(of).hexdigest()[:12]}-"
+
+
+def _clear_parts(folder: Path, owner: str) -> None:
+    """Remove what runs of this machine left of an output that were killed while they wrote it."""
+    if os.name != "posix":  # elsewhere there is no harmless way to ask for a process
+        return
+    for left in folder.glob(f"{owner}*"):
+        number = left.name.removeprefix(owner).partition("-")[0]
+        if number.isdecimal() and not _is_running(int(number)):
+            with suppress(OSError):
+                left.unlink()
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # another user's
+        return True
+    return True
 
 
 @contextmanager

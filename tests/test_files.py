@@ -5,6 +5,8 @@
 
 import hashlib
 import os
+import subprocess
+import sys
 from collections import namedtuple
 
 import pytest
@@ -86,6 +88,32 @@ class TestAtomicFile:
         with pytest.raises(OutputError), atomic_file(tmp_path / "out.tif") as part:
             part.write_text("x")
         assert listing(tmp_path) == ["out.tif"]
+
+    @pytest.mark.skipif(os.name != "posix", reason="asks for processes")
+    def test_clears_what_a_killed_run_left_of_the_same_output_only(self, tmp_path):
+        script = """if True:
+            import os, signal, sys
+            from contextlib import ExitStack
+            from pathlib import Path
+            from smokegeo.files import atomic_file
+            with ExitStack() as stack:
+                for name in ("out.gpkg", "other.gpkg"):
+                    part = stack.enter_context(atomic_file(Path(sys.argv[1]) / name))
+                    part.write_text("half")
+                    Path(f"{part}-journal").write_text("half")
+                os.kill(os.getpid(), signal.SIGKILL)
+        """
+        subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
+        assert len(listing(tmp_path)) == 4
+        with atomic_file(tmp_path / "out.gpkg") as part:
+            part.write_text("mine")
+            with atomic_file(tmp_path / "out.gpkg") as beside:  # of a run that goes on
+                beside.write_text("another's")
+            assert part.exists()
+        assert len(listing(tmp_path)) == 3  # out.gpkg, and two of the other
+        with atomic_file(tmp_path / "other.gpkg") as part:
+            part.touch()
+        assert listing(tmp_path) == ["other.gpkg", "out.gpkg"]
 
 
 class TestAtomicFolder:

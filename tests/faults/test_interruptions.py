@@ -204,6 +204,7 @@ def test_killed_at_any_moment_the_output_is_absent_or_whole(
     final = begin(scene, "--out", target, "--prob", prob, "--overwrite", seconds=0.0)
     assert final.wait() == 0, final.said
     assert contents(out)[target.name] == expected
+    assert not list(out.glob(".smokegeo-*"))  # half-written files
 
 
 def test_two_runs_on_one_output_leave_one_whole_result(begin, scene, out, tmp_path) -> None:
