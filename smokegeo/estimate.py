@@ -17,8 +17,12 @@ from smokegeo.tiles import Grid
 
 #: Work that takes longer than this needs the user's word.
 _LONG_S = 12 * 3600.0
-#: torch, GDAL and the rest, without any scene.
-_BASE_BYTES = 500_000_000
+#: torch (built for CUDA, without using it), GDAL, pandas and the rest, without any scene.
+_BASE_BYTES = 750_000_000
+#: What a network holds for each pixel of a tile while it works on it, in one thread.
+_NETWORK_BYTES = 600
+#: Decoded blocks are kept for the next row of tiles up to this much.
+_BLOCKS_BYTES = 300_000_000
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,18 @@ def estimate(scene: Scene, grid: Grid, engine: Engine) -> Estimate:
     width = grid.columns[0].stop - grid.columns[0].start
     blank = np.zeros((1, engine.card.channels, height, width), np.float32)
     seconds = _seconds(engine, blank) * len(grid) / threads
-    tile = height * width * (engine.card.channels * 8 + 250 * 4)
+    pixels, channels = height * width * (engine.effort.batch or 1), engine.card.channels
+    # Tiles in the network, and those read ahead as well: stored, as numbers, normalised.
+    running = min(threads, len(grid)) * pixels * _NETWORK_BYTES
+    loaded = min(threads + 2, len(grid)) * pixels * channels * 12
     lines = scene.width * height * 8
+    stored = min(channels, len(scene.bands)) * np.dtype(scene.dtype).itemsize
+    blocks = min(_BLOCKS_BYTES, 2 * scene.width * height * stored)
     return Estimate(
         len(grid),
         seconds,
         2 * scene.width * scene.height,
-        _BASE_BYTES + (threads + 2) * (engine.effort.batch or 1) * tile + lines,
+        _BASE_BYTES + running + loaded + lines + blocks,
     )
 
 

@@ -81,7 +81,7 @@ class Inspection:
             spread = f"{self.found.low[i]:.4g} to {self.found.high[i]:.4g}"
             out.append(f"    {i + 1:>3} {band.name:<12} {nm:>9}   {spread}")
         if self.model is None:
-            out.append("  model      none is bundled; name one with --model")
+            out.append("  model      none of the bundled ones fits; name one with --model")
         else:
             out += [f"  model      {self.model}, threshold {self.threshold:g}"]
             out += [f"    {line}" for line in self.matching]

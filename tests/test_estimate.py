@@ -96,3 +96,10 @@ def test_half_a_day_or_all_of_the_memory_needs_the_user_s_word(monkeypatch):
             refuse_unpayable(scene(), cost)
     monkeypatch.setattr("smokegeo.estimate._physical_memory", lambda: None)
     refuse_unpayable(scene(), Estimate(10, 60, 1, 10**15))
+
+
+def test_memory_is_that_of_the_tiles_there_are():
+    one = estimate(scene(100, 100), Grid(100, 100, 100, 0), engine(threads=8)).memory_bytes
+    many = estimate(scene(1000, 1000), Grid(1000, 1000, 100, 0), engine(threads=8)).memory_bytes
+    assert one < many < 2 * one
+    assert one < 0.8e9  # no scene takes less: torch alone is most of it

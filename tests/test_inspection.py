@@ -87,7 +87,7 @@ def test_without_any_model_the_scene_is_still_described(scene, monkeypatch):
     assert (found.model, found.cost) == (None, None)
     assert found.found.valid_share == pytest.approx(0.9)
     text = "\n".join(found.lines())
-    assert "none is bundled; name one with --model" in text
+    assert "none of the bundled ones fits; name one with --model" in text
     assert "Next" not in text
     assert json.dumps(found.to_dict())
 
