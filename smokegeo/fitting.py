@@ -117,7 +117,14 @@ def _say_absent(scene: Scene, fit: Fit) -> None:
     ]
     if not absent:
         return
-    log.info("%s lacks %s; the model goes without", scene.name, ", ".join(absent))
+    few = len(fit.used) < len(absent)
+    log.log(
+        logging.WARNING if few else logging.INFO,
+        "%s lacks %s; the model goes without%s",
+        scene.name,
+        ", ".join(absent),
+        ", and that is most of what it knows: expect little" if few else "",
+    )
     config = fit.card.training.get("config", {})
     if fit.card.architecture != "mop" or not config.get("band_dropout", 0):
         log.warning(

@@ -11,6 +11,7 @@ from smokegeo.estimate import Estimate, estimate
 from smokegeo.fitting import knows_pixels, rank_models
 from smokegeo.modelfile import bundled_models
 from smokegeo.pipeline import Request, prepare
+from smokegeo.radiometry import in_digits
 from smokegeo.scene.georeference import pixel_size_m
 from smokegeo.scene.scene import Scene
 from smokegeo.survey import Survey, look_for_blanks, survey
@@ -78,7 +79,7 @@ class Inspection:
         ]
         for i, band in enumerate(scene.bands):
             nm = "-" if band.wavelength_nm is None else f"{band.wavelength_nm:g} nm"
-            spread = f"{self.found.low[i]:.4g} to {self.found.high[i]:.4g}"
+            spread = f"{in_digits(self.found.low[i])} to {in_digits(self.found.high[i])}"
             out.append(f"    {i + 1:>3} {band.name:<12} {nm:>9}   {spread}")
         if self.model is None:
             out.append("  model      none of the bundled ones fits; name one with --model")

@@ -87,7 +87,7 @@ class Prediction:
         count, area = len(self.frame), float(self.frame["area_m2"].sum())
         parts = [f"{self.scene}: {count} smoke polygon{'' if count == 1 else 's'}"]
         if count and area > 0:
-            parts.append(f", {area / 1e6:.3g} km2" if area >= 1e5 else f", {area:.3g} m2")
+            parts.append(f", {area / 1e6:.3g} km2" if area >= 1e4 else f", {area:.4g} m2")
         if self.analysed_share == 0:
             parts.append("; it holds no valid pixels")
         elif self.analysed_share < 0.9995:

@@ -145,7 +145,7 @@ def _light_factor(
     counts = "full" in card.input
     ours = full_scale(dtype, high if math.isfinite(high) else 0.0, counts=counts)
     theirs = _card_full(card, light)
-    top = "no valid pixels" if math.isnan(high) else f"up to {high:.4g}"
+    top = "no valid pixels" if math.isnan(high) else f"up to {in_digits(high)}"
     if ours == theirs:
         return 1.0, f"{scene.dtype} values {top}, as the model knows them"
     return theirs / ours, (
@@ -204,3 +204,8 @@ def _warn_far(
                 top,
             )
             return
+
+
+def in_digits(value: float) -> str:
+    """Return a pixel value as people write it: 21100, not 2.11e+04."""
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.4g}"

@@ -11,7 +11,7 @@ from toy_models import toy_card
 from toy_scenes import scene_of
 
 from smokegeo.bands import Band, BandSet, match_bands
-from smokegeo.radiometry import choose_scaling, full_scale, is_thermal
+from smokegeo.radiometry import choose_scaling, full_scale, in_digits, is_thermal
 from smokegeo.survey import survey
 
 LIGHT = BandSet((Band("red", 660, 30), Band("nir", 840, 40)))
@@ -261,3 +261,10 @@ def test_the_normaliser_joins_units_and_statistics_and_keeps_constant_bands_at_z
     assert gain.dtype == shift.dtype == np.float32
     assert gain[0] * 0.3 + shift[0] == pytest.approx((3000 - 2000) / 1000)
     assert (gain[1], shift[1]) == pytest.approx((10_000, -7))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(21100.4, "21100"), (0.12345, "0.1235"), (7.0, "7"), (3.4e38, "3.4e+38")]
+)
+def test_pixel_values_are_written_as_people_do(value, text):
+    assert in_digits(value) == text

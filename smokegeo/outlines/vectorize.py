@@ -103,7 +103,7 @@ def outline_strips(
     seams = Seams()
     starts = range(0, raster.height + 1, strip_rows)
     kept = _outside(raster, 2)
-    for start in progress(starts, "outlining smoke", len(starts)):
+    for start in progress(starts, "strips outlined", len(starts)):
         # Counted with padding, the strip goes from row `start` to row `stop`, both shared.
         stop = min(start + strip_rows, raster.height + 1)
         rows = np.concatenate([kept, _padded_rows(raster, start, stop)])

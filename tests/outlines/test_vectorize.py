@@ -329,7 +329,7 @@ def test_progress_is_told_of_every_strip():
         return seen[0][2]
 
     shapes_of(np.zeros((10, 3)), strip_rows=4, progress=progress)
-    assert seen == [("outlining smoke", 3, [0, 4, 8])]
+    assert seen == [("strips outlined", 3, [0, 4, 8])]
 
 
 @pytest.mark.parametrize(
