@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from smokegeo.errors import UsageError
 from smokegeo.outlines.cells import Edges
 from smokegeo.outlines.contours import trace
-from smokegeo.outlines.rings import linear_rings, polygons, split_touching
+from smokegeo.outlines.rings import batches, linear_rings, polygons, split_touching
 from smokegeo.outlines.seams import Rings, Seams
 from smokegeo.probability import NODATA, STEPS, Rows, first_smoke_value
 from smokegeo.progress import track
@@ -116,8 +116,11 @@ def outline_strips(
 
 def first_vertices(outlines: NDArray[np.object_]) -> NDArray[np.float64]:
     """Return the vertex each outline begins with, its topmost and leftmost: no two share one."""
-    corners = shapely.get_point(shapely.get_exterior_ring(outlines), 0)
-    return np.asarray(shapely.get_coordinates(corners))
+    corners = np.empty((len(outlines), 2))
+    for some in batches(np.append(0, np.cumsum(shapely.get_num_coordinates(outlines)))):
+        rings = shapely.get_exterior_ring(outlines[some])  # copies
+        corners[some] = shapely.get_coordinates(shapely.get_point(rings, 0))
+    return corners
 
 
 def _outside(raster: Rows, rows: int) -> NDArray[np.uint8]:
