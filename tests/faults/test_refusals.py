@@ -243,6 +243,12 @@ CASES = [
     Case("9 two unnamed", scene(pixels=cube(plume(), 2), names=None), 3, "--bands"),
     Case("9 wrong --bands", scene("--bands", "red,green"), 2, "--bands names 2 bands.*has 4"),
     Case("9 wrong --sensor", scene("--sensor", "nothing"), 2, "sensor 'nothing' is not known"),
+    Case(
+        "very many bands",
+        scene(pixels=np.ones((1001, 8, 8), np.uint8), names=None),
+        3,
+        "1001 bands; 1000 is the limit",
+    ),
     Case("14 no CRS", scene(crs=None), 3, "no coordinate system.*--crs EPSG"),
     Case("14 bad --crs", scene("--crs", "EPSG:99999999", crs=None), 2, "--crs .* is not"),
     Case("14 --crs against the file", scene("--crs", "EPSG:4326"), 2, "has a coordinate system"),
