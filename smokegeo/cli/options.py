@@ -20,6 +20,7 @@ _SCENE = (
     click.option("--bbox", metavar="W,S,E,N", help="Only this part, in degrees."),
     click.option("--window", metavar="COL,ROW,W,H", help="Only this part, in pixels."),
     click.option("--skip-damaged", is_flag=True, help="Leave out parts that cannot be read."),
+    click.option("--sha256", metavar="HEX", help="Refuse a file with another checksum."),
 )
 _OUTLINE = (
     click.option(

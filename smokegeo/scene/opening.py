@@ -15,6 +15,7 @@ from rasterio.transform import Affine
 from smokegeo.bandmeta import RasterMeta, raster_meta, read_bands
 from smokegeo.bands import BandSet
 from smokegeo.errors import InputError, UsageError
+from smokegeo.files import sha256
 from smokegeo.scene.areas import bbox_box, window_box
 from smokegeo.scene.arrays import array_scene
 from smokegeo.scene.georeference import locate
@@ -39,6 +40,9 @@ def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None =
     _ = options.nodata_value  # refuse a wrong one before anything is opened
     if options.bbox is not None and options.window is not None:
         raise UsageError("--bbox and --window are two ways to say one thing; give one.")
+    on_disk = isinstance(source, str | Path)
+    if options.sha256 is not None and (not on_disk or is_product(Path(source))):
+        raise UsageError("--sha256 is the checksum of one file.")
     if not isinstance(source, str | Path):
         scene = array_scene(source, options)
     elif is_product(Path(source)):
@@ -54,6 +58,8 @@ def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None =
 
 def _from_file(path: Path, options: SceneOptions) -> Scene:
     found = find_file(path)
+    if options.sha256 is not None:
+        _check_sum(found, options.sha256)
     with open_raster(found) as src, metadata_of(found.name):
         meta = raster_meta(src)
         reading = read_bands(meta, sensor=options.sensor, bands=options.bands)
@@ -78,6 +84,18 @@ def _from_file(path: Path, options: SceneOptions) -> Scene:
             ),
             paths=(str(found),),
             sentinels=options.sentinels,
+        )
+
+
+def _check_sum(path: Path, wanted: str) -> None:
+    """Refuse a file with another checksum: damage of raw pixels shows in no other way."""
+    if not re.fullmatch("[0-9a-fA-F]{64}", wanted):
+        raise UsageError(f"--sha256 {wanted!r} is not a checksum of 64 hexadecimal digits.")
+    found = sha256(path)
+    if found != wanted.lower():
+        raise InputError(
+            f"{path.name} has another checksum ({found[:12]}...) than --sha256 says "
+            f"({wanted[:12].lower()}...): it was changed or damaged. Copy it again."
         )
 
 

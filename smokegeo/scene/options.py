@@ -21,6 +21,7 @@ class SceneOptions:
     skip_damaged: bool = False
     bbox: str | None = None
     window: str | None = None
+    sha256: str | None = None
 
     @property
     def nodata_value(self) -> float | None:

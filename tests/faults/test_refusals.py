@@ -5,6 +5,7 @@ The numbers are the rows of the table of faults.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -95,6 +96,14 @@ def truncated(share: float, **profile: object) -> Make:
 def spoilt_block(folder: Path) -> list[object]:
     path = write_scene(folder / "scene.tif", compress="deflate", **TILED)
     return [damage_block(path, 2, 2)]
+
+
+def damaged_raw(folder: Path) -> list[object]:
+    """Make damage that no reader can see; only the checksum from before tells."""
+    path = write_scene(folder / "scene.tif")
+    content = path.read_bytes()
+    path.write_bytes(content[:-100] + bytes([content[-100] ^ 1]) + content[-99:])
+    return [path, "--sha256", hashlib.sha256(content).hexdigest()]
 
 
 def control_points(folder: Path) -> list[object]:
@@ -232,6 +241,8 @@ CASES = [
     Case("4 JPEG cut", lambda f: [_short_jpeg(f), "--pixel-coords"], 3, "cut short", "out/a.gpkg"),
     Case("4 ENVI cut", lambda f: [_short_envi(f)], 3, r"scene\.dat.*(cut short|damaged)"),
     Case("5 spoilt block", spoilt_block, 3, r"at row \d+, column \d+.*--skip-damaged"),
+    Case("6 raw pixels damaged", damaged_raw, 3, r"another checksum.*Copy it again"),
+    Case("6 no checksum", scene("--sha256", "abc"), 2, "64 hexadecimal digits"),
     Case("7 no bands", text(b"\x89HDF\r\n\x1a\n"), 3, "HDF5"),
     Case("8 pages", pages, 3, "3 pages of 1 band"),
     Case(

@@ -1,7 +1,9 @@
 """Failures that other tools do not notice: no error, and a plausible map that is wrong.
 
 Those of damaged files, transforms, bands and units are cases in `test_refusals.py` and
-`test_going_on.py`; these need the real network, several runs or an environment.
+`test_going_on.py`; these need the real network, several runs or an environment. Those of
+training are elsewhere: masks of 0 and 255 in `tests/cli/test_prepare.py`, a loss that is not a
+number in `tests/test_train.py`.
 """
 
 from __future__ import annotations
