@@ -57,8 +57,7 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
         },
         training={
             "config": {"band_dropout": 0.6, "steps": step, "of": args.steps, "seed": args.seed},
-            "command": f"scripts/train_default.py {args.name} --seed {args.seed} "
-            f"--steps {args.steps} --batch {args.batch} --lr {args.lr:g}",
+            "command": command(args),
             "data": {"source": "simulated smoke", "imagery": credits(have)},
             **({"provisional": args.provisional} if args.provisional else {}),
             "frames": samples,
@@ -74,6 +73,16 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
     path = folder / "model.safetensors"
     save_model(path, card, average.state_dict(), half=True)
     return path
+
+
+def command(args: argparse.Namespace) -> str:
+    """Return the command that makes this model of its samples."""
+    words = ["scripts/train_default.py", args.name, f"--steps {args.steps} --batch {args.batch}"]
+    words += [f"--lr {args.lr:g} --seed {args.seed}"]
+    words += [f"--start {args.start.parent.name}/{args.start.name}"] if args.start else []
+    words += [f"--row {args.row}"] if args.row != "e" else []
+    words += [f"--photos {args.photos}"] if args.photos != "all" else []
+    return " ".join(words)
 
 
 @torch.inference_mode()

@@ -247,6 +247,16 @@ def test_the_threshold_is_the_best_that_is_quiet_where_there_is_no_smoke(scripts
     assert f1 == pytest.approx(2 * 100 / 210)
 
 
+def test_a_card_tells_the_command_it_was_made_by(scripts, tmp_path):
+    plain = options(tmp_path, name="satellite", photos="all")
+    told = "scripts/train_default.py satellite --steps 6 --batch 2 --lr 0.001 --seed 0"
+    assert scripts.finish.command(plain) == told
+    later = options(tmp_path, start=Path("work/base/model.safetensors"), photos="3", row="bl")
+    assert scripts.finish.command(later).endswith(
+        "--seed 0 --start base/model.safetensors --row bl --photos 3"
+    )
+
+
 def test_crops_stay_inside_and_go_where_the_smoke_is(scripts):
     target = torch.zeros(256, 256, dtype=torch.uint8)
     target[200:216, 8:24] = 1
