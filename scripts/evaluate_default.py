@@ -42,6 +42,8 @@ SUBSETS = {
     "hss": {"25 bands": KINDS["hss"].bands.names, "every other": KINDS["hss"].bands.names[::2]},
 }
 TEST_SEED = 77
+#: Simulated samples to draw.
+DRAWN = 12
 
 
 @dataclass
@@ -100,7 +102,7 @@ def main() -> None:
     print("Thresholds: " + ", ".join(f"{name} {level:g}" for name, (_, level) in judges.items()))
     held_out = read_backgrounds(args.backgrounds, judging=True) if kind == "satellite" else []
     if not args.real_only:
-        simulated(kind, judges, held_out, args.count)
+        simulated(kind, judges, held_out, args.count, args.pictures)
     if kind == "satellite":
         clouds(judges, held_out, args.pictures)
         rondonia(judges, args.backgrounds / "smoke_rondonia_20LMR", args.pictures)
@@ -109,7 +111,11 @@ def main() -> None:
 
 
 def simulated(
-    kind: str, judges: dict[str, tuple[Judge, float]], held_out: Sequence[Background], number: int
+    kind: str,
+    judges: dict[str, tuple[Judge, float]],
+    held_out: Sequence[Background],
+    number: int,
+    where: Path | None,
 ) -> None:
     """Print scores on samples of a seed that training never used."""
     spec = KINDS[kind]
@@ -130,6 +136,9 @@ def simulated(
         _score_row(f"{style}, as it came", [p for p in pictures if p.tag.endswith(style)], judges)
     _by_scale(pictures, judges)
     _calibration(pictures, judges)
+    for name, (judge, level) in judges.items():
+        for picture in pictures[:DRAWN] if where is not None and name != "plain rule" else ():
+            draw(where / f"{name}_{picture.name}.png", picture, judge(picture), level)
 
 
 def _score_row(
