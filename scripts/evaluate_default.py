@@ -269,11 +269,10 @@ def rondonia(judges: dict[str, tuple[Judge, float]], folder: Path, where: Path |
 def photographs(
     judges: dict[str, tuple[Judge, float]], data: Path, folds: Path | None, where: Path | None
 ) -> None:
-    """Print scores on the labelled photographs, each judged by a model that never saw it."""
+    """Print scores on the labelled photographs, with `folds` each by a model that never saw it."""
     photos = read_photos(data)
-    print(
-        "\n## Photographs of wildfire smoke (SmokeSeg), each judged by a model that never saw it\n"
-    )
+    seen = "that never saw it" if folds is not None else "that may have been trained on it"
+    print(f"\n## Photographs of wildfire smoke (SmokeSeg), each judged by a model {seen}\n")
     print("F1 / IoU in %: means over images, and over all pixels.\n")
     print("| judge | images | mean over images | all pixels |\n|---|---:|---:|---:|")
     shown = dict(judges)
