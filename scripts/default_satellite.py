@@ -40,10 +40,10 @@ _SCENES = ("high_exposure", "complex_background", "cloud_interference")
 #: Which bands a user's file has, and how often: all, colour, colour and NIR, two composites.
 _SUBSETS = (
     ((0, 1, 2, 3, 4, 5), 0.36),
-    ((0, 1, 2), 0.26),
-    ((0, 1, 2, 3), 0.14),
-    ((2, 4, 5), 0.07),
-    ((2, 3, 5), 0.05),
+    ((0, 1, 2), 0.23),
+    ((0, 1, 2, 3), 0.12),
+    ((2, 4, 5), 0.12),
+    ((2, 3, 5), 0.06),
 )
 #: What is bright in some bands as smoke is, seldom in the imagery at hand: it is painted in.
 _DECOYS = {
@@ -94,7 +94,7 @@ def satellite_sample(
     scene = str(rng.choice(_SCENES, p=[0.2, 0.4, 0.4]))
     stage = build_stage("satellite", shape, BANDS, scene, rng, view)
     stage = _quiet(stage, rng) if real else _clear(stage)
-    if rng.random() < 0.1:
+    if rng.random() < 0.15:
         stage = _overcast(stage, rng)
     stage = replace(stage, smoke=_particles(rng))
     style, layer = draw_smoke_layer(stage, number, rng)

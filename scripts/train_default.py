@@ -201,7 +201,7 @@ def one_step(
     overlap = 2 * (probability * smoke).sum((1, 2)) + SPECK_PX
     both = (probability * known).sum((1, 2)) + smoke.sum((1, 2)) + SPECK_PX
     dice = (1 - overlap / both).mean()
-    total = loss + 0.5 * dice + 0.01 * network.loss(done, targets.long())
+    total = loss + 0.25 * dice + 0.01 * network.loss(done, targets.long())
     optimiser.zero_grad()
     total.backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), 2.0)
