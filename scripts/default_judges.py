@@ -89,6 +89,19 @@ def network_judge(path: Path, threads: int = 1) -> Judge:
     return judge
 
 
+def remembered(judge: Judge) -> Judge:
+    """Return a judge that draws each picture once, however many tables it stands in."""
+    drawn: dict[tuple[str, tuple[str, ...]], NDArray[np.float32]] = {}
+
+    def again(picture: Picture) -> NDArray[np.float32]:
+        key = picture.name, picture.bands
+        if key not in drawn:
+            drawn[key] = judge(picture)
+        return drawn[key]
+
+    return again
+
+
 def satellite_rule(picture: Picture) -> NDArray[np.float32]:
     """Say smoke where it is bright and blue, and where there are such bands dark in SWIR.
 

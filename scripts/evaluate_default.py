@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from default_backgrounds import CLEAR, SHADOW, SNOW, THICK, THIN, Background, read_backgrounds
 from default_camera import fold_of, read_photos
-from default_judges import RULES, Judge, Picture, as_picture, network_judge
+from default_judges import RULES, Judge, Picture, as_picture, network_judge, remembered
 from default_kinds import KINDS
 from default_pictures import draw
 from numpy.typing import NDArray
@@ -96,7 +96,7 @@ def main() -> None:
     judges: dict[str, tuple[Judge, float]] = {}
     for path, card in zip(args.models, cards, strict=True):
         name = card.name if len(cards) == 1 else path.parent.name
-        judges[name] = network_judge(path), args.threshold or card.threshold
+        judges[name] = remembered(network_judge(path)), args.threshold or card.threshold
     judges["plain rule"] = RULES[kind], 0.5
     print(f"# {kind}\n")
     print("Thresholds: " + ", ".join(f"{name} {level:g}" for name, (_, level) in judges.items()))

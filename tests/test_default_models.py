@@ -277,6 +277,26 @@ def test_a_camera_s_samples_are_never_turned(scripts):
         assert all(upright) is not turned
 
 
+# Judging
+
+
+def test_a_judge_that_remembers_draws_each_picture_once(scripts):
+    from default_judges import Picture, remembered
+
+    asked = []
+
+    def judge(picture):
+        asked.append(picture.bands)
+        return np.full(picture.valid.shape, len(asked), np.float32)
+
+    blank = np.ones((4, 4), bool)
+    picture = Picture("a", np.zeros((2, 4, 4)), ("red", "nir"), blank, blank.astype(np.uint8))
+    again = remembered(judge)
+    assert (again(picture) == again(picture)).all()
+    assert (again(picture.only(["red"])) == 2).all()
+    assert asked == [("red", "nir"), ("red",)]
+
+
 # The files that ship
 
 
