@@ -19,7 +19,7 @@ from smokegeo.bands import BandSet
 from smokegeo.sensors import sensor
 from smokegeo.simulate.fields import enlarge
 from smokegeo.simulate.frame import expose, smoke_layer
-from smokegeo.simulate.optics import Layer
+from smokegeo.simulate.optics import Layer, blend
 from smokegeo.simulate.scenarios import Casting
 from smokegeo.simulate.stage import Stage, build_stage
 
@@ -187,7 +187,7 @@ def _with_smoke(
     stage = _stage("mss", bands, size // 2, rng)  # it is seen from far away, so half will do
     _, layer = _smoke(stage, number, rng)
     tau = enlarge(layer.tau, target.shape) * np.float32(np.exp(rng.normal(-0.8, 0.6)))
-    layer = replace(layer, tau=tau, light=_spread(layer.light, target.shape))
+    layer = replace(layer, tau=tau, light=enlarge(layer.light, target.shape))
     layer = farther(layer, rng, 9.0, ground)
     light = (colours / 255) ** np.float32(_GAMMA)
     sunlit = np.percentile(light, 97, axis=(1, 2)) * rng.uniform(0.6, 1.2)
@@ -197,12 +197,8 @@ def _with_smoke(
         covered = layer.opacity(nm)
         glow = np.minimum(layer.glow(nm) * np.float32(sunlit[i] / 0.7), 1)
         opacity += covered / 3
-        drawn = light[i] + (glow - light[i]) * covered
+        drawn = blend(light[i], covered, glow)
         change += np.abs(drawn - light[i]) / 3
         light[i] = drawn
     new = label(opacity, change, light.mean(axis=0))
     return 255 * light ** np.float32(1 / _GAMMA), np.where(target == 1, target, new)
-
-
-def _spread(light: NDArray[np.float32], shape: tuple[int, int]) -> NDArray[np.float32]:
-    return enlarge(np.broadcast_to(light, (max(2, light.shape[0]), max(2, light.shape[1]))), shape)

@@ -67,17 +67,15 @@ def farther(
     In a view with a horizon smoke lies flatter the farther it is, and rises from rows in `ground`.
     """
     shape = layer.tau.shape
-    tau = np.zeros(shape, np.float32)
-    light = np.ones(shape, np.float32)
+    tau, light = np.zeros(shape, np.float32), np.ones(shape, np.float32)
+    # What left the view on one side thins out, as there is no straight end of smoke.
+    fade = [np.minimum(1, 6 * (0.5 - np.abs(np.linspace(-0.5, 0.5, n)))) for n in shape]
+    faded = layer.tau * (fade[0][:, None] * fade[1][None]).astype(np.float32)
     for _ in range(int(rng.choice([1, 1, 1, 2, 3]))):
         zoom = float(np.exp(rng.uniform(np.log(1.5), np.log(most))))
         flat = 1.0 if ground is None else float(rng.uniform(0.4, 1.0))
         small = (int(flat * shape[0] / zoom), int(shape[1] / zoom))
-        # What left the view on one side thins out, as there is no straight end of smoke.
-        fade = [np.minimum(1, 6 * (0.5 - np.abs(np.linspace(-0.5, 0.5, n)))) for n in shape]
-        faded = layer.tau * (fade[0][:, None] * fade[1][None]).astype(np.float32)
-        blurred = blur(faded, zoom / 2)
-        shrunk = enlarge(blurred, small)
+        shrunk = enlarge(blur(faded, zoom / 2), small)
         top, left = (int(rng.integers(0, n - m + 1)) for n, m in zip(shape, small, strict=True))
         if ground is not None:
             lowest = np.flatnonzero((shrunk > 0.1).any(axis=1))
