@@ -143,8 +143,8 @@ def _smoke(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, La
 def _photo_sample(photo: Photo, size: int, number: int, rng: np.random.Generator) -> Sample:
     """Return a part of a photograph, zoomed, mirrored, with other exposure and white balance.
 
-    Most get simulated smoke as well, small and far: forty photographs show little of what smoke can
-    look like, but much of what cameras, haze and horizons do.
+    Nearly half get simulated smoke as well, small and far: forty photographs show little of what
+    smoke can look like, but much of what cameras, haze and horizons do.
     """
     height, width = photo.labels.shape
     side = int(min(size / np.exp(rng.uniform(np.log(0.35), np.log(1.3))), height, width))

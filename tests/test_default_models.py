@@ -157,7 +157,7 @@ def test_photographs_of_one_fire_share_a_fold(scripts):
     assert len(left) < len(photos)
 
 
-def test_photographs_keep_their_smoke_and_most_get_more(scripts):
+def test_photographs_keep_their_smoke_and_some_get_more(scripts):
     labels = np.zeros((256, 256), np.uint8)
     labels[120:136, 100:140] = 1
     colours = np.full((3, 256, 256), 90, np.uint8)
@@ -168,6 +168,10 @@ def test_photographs_keep_their_smoke_and_most_get_more(scripts):
     assert 10 < len(photos) < 26
     assert all(not s.has[3] for s in photos)
     assert any((s.target == scripts.common.IGNORED).any() for s in photos)  # edges of the simulated
+    for seed in range(5):
+        rng, light = np.random.default_rng(seed), colours.astype(np.float32)
+        _, target = scripts.camera._with_smoke(light, labels, (100.0, 160.0), 0, rng)
+        assert (target[labels == 1] == 1).all()
     assert all(s.values[:3].min() >= 0 and s.values[:3].max() <= 255 for s in photos)
 
 
