@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,13 @@ class Background:
     def has(self) -> NDArray[np.bool_]:
         """For each band, whether the raster has it."""
         return np.asarray(np.isfinite(self.reflectance).any(axis=(1, 2)))
+
+    @cached_property
+    def green(self) -> bool:
+        """Whether most of it is plants, by NDVI."""
+        red, nir = (self.reflectance[i].astype(np.float32) for i in (2, 3))
+        known = np.isfinite(red) & np.isfinite(nir)
+        return bool(known.any() and np.median(((nir - red) / (nir + red + 1e-6))[known]) > 0.5)
 
 
 def read_backgrounds(folder: Path, *, judging: bool) -> list[Background]:

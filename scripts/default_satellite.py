@@ -7,7 +7,7 @@ stretched as users' files have it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,11 +29,12 @@ from smokegeo.sensors import sensor
 from smokegeo.simulate.clouds import draw_cloud
 from smokegeo.simulate.fields import enlarge, fractal, smoothstep
 from smokegeo.simulate.frame import cloud_opacity, expose, smoke_layer
-from smokegeo.simulate.optics import Layer, Particles, draw_smoke
+from smokegeo.simulate.land import BIOMES, land
+from smokegeo.simulate.optics import Layer, Particles, dimmed, draw_smoke
 from smokegeo.simulate.scenarios import Casting
 from smokegeo.simulate.sensor import REFLECTANCE_SCALE
-from smokegeo.simulate.stage import Stage, build_stage
-from smokegeo.simulate.views import ImageryView
+from smokegeo.simulate.stage import Stage, build_stage, direction
+from smokegeo.simulate.views import DownView, ImageryView, View
 
 BANDS = sensor("satellite").bands
 _SCENES = ("high_exposure", "complex_background", "cloud_interference")
@@ -45,6 +46,11 @@ _SUBSETS = (
     ((2, 4, 5), 0.12),
     ((2, 3, 5), 0.06),
 )
+#: How smoke comes, and how often.
+_STYLES = {"none": 0.22, "plume": 0.42, "core": 0.1, "veil": 0.14, "pall": 0.12}
+_WOODED_STYLES = {"none": 0.25, "plume": 0.2, "core": 0.05, "veil": 0.25, "pall": 0.25}
+#: Ground as bright as this in blue, of which no label says what it is, may be cloud.
+WHITE = 0.2
 #: What is bright in some bands as smoke is, seldom in the imagery at hand: it is painted in.
 _DECOYS = {
     "muddy river": (0.09, 0.14, 0.17, 0.075, 0.01, 0.008),
@@ -60,6 +66,10 @@ _DECOYS = {
 _WATERY = ("muddy river", "mud", "green lake", "shallows")
 _DECOY_SHARES = np.array([2.0 if name in _WATERY else 1.0 for name in _DECOYS])
 _DECOY_SHARES /= _DECOY_SHARES.sum()
+#: Share of the samples with forest below, half of them under smoke that covers everything: what
+#: fires burn, and where nothing but the spectrum tells.
+_WOODED = 0.12
+_WOODS = ("boreal", "tropical", "temperate")
 #: Light that air alone adds at the top of the atmosphere, at most.
 _RAYLEIGH = np.array([0.085, 0.045, 0.02, 0.007, 0.0, 0.0], np.float32)
 
@@ -78,34 +88,36 @@ def satellite_sample(
     shape = (size, size)
     real = bool(backgrounds) and rng.random() < real_share
     has, labels, valid = np.ones(6, bool), np.full(shape, UNKNOWN, np.uint8), np.ones(shape, bool)
-    view, picture = None, False
+    view: View | None = None
+    picture = False
+    wooded = rng.random() < _WOODED
     if real:
-        weights = np.array([b.source.weight for b in backgrounds])
-        counts = {b.source: 0 for b in backgrounds}
-        for b in backgrounds:
-            counts[b.source] += 1
-        weights = weights / np.array([counts[b.source] for b in backgrounds])
-        chosen = backgrounds[int(rng.choice(len(backgrounds), p=weights / weights.sum()))]
+        chosen = choose_background(backgrounds, rng, wooded=wooded)
         light, labels, valid = crop(chosen, size, rng)
         has, picture = chosen.has.copy(), chosen.source.stretched
         if rng.random() < 0.35:
             light = with_decoy(light, rng)
         view = ImageryView(dict(zip(BANDS.names, light, strict=True)), chosen.name)
+    elif wooded:
+        view = _woods(shape, rng)
     scene = str(rng.choice(_SCENES, p=[0.2, 0.4, 0.4]))
     stage = build_stage("satellite", shape, BANDS, scene, rng, view)
-    stage = _quiet(stage, rng) if real else _clear(stage)
+    stage = _quiet(stage, rng) if real or wooded else _clear(stage)
     if rng.random() < 0.15:
         stage = _overcast(stage, rng)
     stage = replace(stage, smoke=_particles(rng))
-    style, layer = draw_smoke_layer(stage, number, rng)
+    shares = _WOODED_STYLES if wooded else _STYLES
+    style, layer = draw_smoke_layer(stage, number, rng, shares)
     exposed = expose(stage, layer, BANDS, rng)
     values = exposed.values.astype(np.float32) / REFLECTANCE_SCALE
     visible = VEIL_VISIBLE if style in ("veil", "pall") else VISIBLE
     target = label(exposed.opacity, exposed.change, values[:3].mean(axis=0), visible)
-    clouded = (labels == THICK) | (labels == THIN) | (cloud_opacity(stage) > 0.3)
-    target[clouded & (exposed.opacity > UNLABELLED) & (target != 1)] = IGNORED
-    target[((labels == THICK) | (labels == THIN)) & (exposed.opacity > UNLABELLED)] = IGNORED
-    values = _with_air(values, rng, above=real and chosen.source.above_air)
+    # Smoke before cloud looks like cloud: SWIR goes through it, and the rest was white before.
+    clouded = (labels == THICK) | (labels == THIN) | (cloud_opacity(stage) > 0.2)
+    if real:
+        clouded |= (labels == UNKNOWN) & (light[0] > WHITE)
+    target[clouded & (exposed.opacity > UNLABELLED)] = IGNORED
+    values = _with_air(values, rng, above=not real or chosen.source.above_air)
     values *= np.exp(rng.normal(0, 0.03, (6, 1, 1))).astype(np.float32)
     if not easy or rng.random() < 0.2:
         has &= choose_bands(has, rng)
@@ -120,11 +132,32 @@ def satellite_sample(
     return Sample(values, has, np.full(6, trusted), valid, target, tag)
 
 
-def draw_smoke_layer(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, Layer]:
+def choose_background(
+    backgrounds: Sequence[Background], rng: np.random.Generator, *, wooded: bool
+) -> Background:
+    """Return a background, each source as often as it should be; a green one if there must be."""
+    counts = {b.source: 0 for b in backgrounds}
+    for b in backgrounds:
+        counts[b.source] += 1
+    weights = np.array([b.source.weight / counts[b.source] for b in backgrounds])
+    if wooded and (green := np.array([b.green for b in backgrounds])).any():
+        weights = weights * green
+    return backgrounds[int(rng.choice(len(backgrounds), p=weights / weights.sum()))]
+
+
+def _woods(shape: tuple[int, int], rng: np.random.Generator) -> DownView:
+    """Draw a country of forests."""
+    biome = BIOMES[str(rng.choice(_WOODS))]
+    biome = replace(biome, forest=float(rng.uniform(0.6, 0.97)))
+    ground = land(shape, rng, biome, scale_px=float(rng.uniform(45, 110)), sun=direction(rng))
+    return DownView(ground, 1.0, float(rng.uniform(0.02, 0.05)))
+
+
+def draw_smoke_layer(
+    stage: Stage, number: int, rng: np.random.Generator, shares: Mapping[str, float]
+) -> tuple[str, Layer]:
     """Return a style and its smoke."""
-    style = str(
-        rng.choice(["none", "plume", "core", "veil", "pall"], p=[0.22, 0.42, 0.1, 0.14, 0.12])
-    )
+    style = str(rng.choice(list(shares), p=list(shares.values())))
     nothing = np.zeros(stage.shape, np.float32)
     if style == "none":
         return style, Layer(nothing, np.ones((1, 1), np.float32), stage.smoke)
@@ -146,7 +179,7 @@ def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:
     """Return aged smoke over much or all of the view, with a soft edge or none."""
     shape = stage.shape
     texture = fractal(shape, rng, slope=float(rng.uniform(2.2, 3.2)))
-    base = float(rng.uniform(0.15, 0.7) if thin else rng.uniform(0.5, 2.2))
+    base = float(rng.uniform(0.15, 0.7) if thin else rng.uniform(0.5, 1.8))
     tau = base * np.exp(np.float32(rng.uniform(0.1, 0.45)) * texture)
     if rng.random() < 0.65:
         angle = float(rng.uniform(0, 2 * np.pi))
@@ -160,15 +193,21 @@ def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:
         tau = tau * smoothstep(
             start, start + float(rng.uniform(0.15, 1.0)), along.astype(np.float32)
         )
-    return Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), _particles(rng))
+    # Light is scattered once or twice in thin smoke: it never gets as bright as a thick core.
+    particles = dimmed(_particles(rng), float(rng.uniform(0.4, 0.85 if thin else 1.0)))
+    return Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), particles)
 
 
 def _particles(rng: np.random.Generator) -> Particles:
-    """Draw smoke of fine particles mostly, as fires make it: coarse are like cloud in SWIR."""
+    """Draw smoke of fine particles mostly, as fires make it: coarse are like cloud in SWIR.
+
+    Over Rondonia's forest smoke changes red by eight times as much as SWIR2: some hundredths of its
+    extinction at most are those of coarse particles.
+    """
     particles = draw_smoke(rng)
-    while particles.angstrom < 1 and rng.random() < 0.85:
+    while particles.angstrom < 1.2 and rng.random() < 0.9:
         particles = draw_smoke(rng)
-    return particles
+    return replace(particles, coarse=particles.coarse * float(rng.uniform(0.1, 0.6)))
 
 
 def _swath(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.bool_]:
