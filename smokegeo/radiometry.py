@@ -70,7 +70,7 @@ def choose_scaling(
         words.append(reason)
     for i in places:
         if is_thermal(card.bands[i]):
-            factors[i], offsets[i], reason = _thermal(found, places.index(i), i, card)
+            factors[i], offsets[i], reason = _thermal(scene, found, places.index(i), i, card)
             words.append(reason)
             # Only a model that also sees each band in relation to the scene can do without units.
             trusted[i] = RELATIVE not in card.views or not reason.endswith(_UNKNOWN)
@@ -154,10 +154,14 @@ def _light_factor(
     )
 
 
-def _thermal(found: Survey, place: int, index: int, card: Card) -> tuple[float, float, str]:
-    ours = _heat_unit(found.low[place], found.high[place])
+def _thermal(
+    scene: Scene, found: Survey, place: int, index: int, card: Card
+) -> tuple[float, float, str]:
+    dtype = "float32" if scene.physical else scene.dtype
+    ours = _heat_unit(dtype, found.low[place], found.high[place])
     known = card.input.get("heat")  # said by the card, else guessed
-    theirs = known or _heat_unit(card.statistics.minimum[index], card.statistics.maximum[index])
+    stats, trained = card.statistics, str(card.input.get("dtype", "uint16"))
+    theirs = known or _heat_unit(trained, stats.minimum[index], stats.maximum[index])
     name = card.bands[index].name
     if ours == theirs or "raw" in (ours, theirs):
         doubt = _UNKNOWN if ours != theirs else ""
@@ -168,8 +172,10 @@ def _thermal(found: Survey, place: int, index: int, card: Card) -> tuple[float, 
     return gain / back_gain, (shift - back_shift) / back_gain, f"{name} from {ours} to {theirs}"
 
 
-def _heat_unit(low: float, high: float) -> str:
-    """Guess the unit of a thermal band from its range."""
+def _heat_unit(dtype: str, low: float, high: float) -> str:
+    """Guess the unit of a thermal band from its type and range; 8 bits are a picture of heat."""
+    if dtype == "uint8":
+        return "raw"
     if low >= 20_000 and high <= 65_535:
         return "centikelvin"
     if low >= 200 and high <= 2_000:

@@ -187,6 +187,16 @@ def test_heat_without_a_unit_is_distrusted_alone():
     assert scaling(kelvin, card).trusted == (True, True)
 
 
+@pytest.mark.parametrize("high", [40, 150, 255])
+def test_heat_in_8_bits_is_a_picture_however_bright(high):
+    card = replace(heat_card(CELSIUS), input={"dtype": "uint8", "heat": "celsius", **BOTH})
+    found = scaling(np.stack([ramp(0, 255, "uint8", 1)[0], ramp(0, high, "uint8", 1)[0]]), card)
+    assert found.trusted == (True, False)
+    assert (found.factors[1], found.offsets[1]) == (1, 0)
+    # Celsius in whole numbers that a tag has scaled are measured.
+    assert scaling(ramp(0, high, "uint8"), card, physical=True).trusted[1] is (high < 200)
+
+
 @pytest.mark.parametrize(
     ("values", "factor"),
     [
