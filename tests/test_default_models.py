@@ -74,6 +74,51 @@ def test_satellite_samples_come_with_fewer_bands_and_as_pictures_but_not_at_firs
     assert np.mean([s.has.all() for s in easy]) > 0.6
 
 
+def a_background(scripts, spectrum, name="x"):
+    source = scripts.backgrounds.SOURCES[1]
+    light = np.array(spectrum, np.float16)[:, None, None] * np.ones((6, 96, 96), np.float16)
+    labels = np.full((96, 96), scripts.backgrounds.UNKNOWN, np.uint8)
+    return scripts.backgrounds.Background(name, source, light, labels, False)
+
+
+FOREST = (0.04, 0.05, 0.03, 0.33, 0.17, 0.08)
+WHITE_CLOUD = (0.6, 0.6, 0.6, 0.6, 0.4, 0.3)
+
+
+def test_forests_are_found_among_the_backgrounds(scripts):
+    forest, cloud = (a_background(scripts, light) for light in (FOREST, WHITE_CLOUD))
+    assert forest.green
+    assert not cloud.green
+    rng = np.random.default_rng(0)
+    choose = scripts.satellite.choose_background
+    assert all(choose([cloud, forest], rng, wooded=True) is forest for _ in range(10))
+    assert {choose([cloud, forest], rng, wooded=False) is forest for _ in range(20)} == {
+        True,
+        False,
+    }
+    assert choose([cloud], rng, wooded=True) is cloud  # there is no other
+
+
+def test_smoke_before_cloud_is_left_open_even_where_no_label_tells_of_the_cloud(scripts):
+    def labels(spectrum):
+        have = [a_background(scripts, spectrum)]
+        made = [
+            scripts.satellite.satellite_sample(n, 3, have, 64, real_share=1.0) for n in range(25)
+        ]
+        return np.concatenate([s.target.ravel() for s in made])
+
+    assert (labels(FOREST) == 1).mean() > 0.05
+    # What was painted into the cloud, dark enough to see smoke before, may be labelled.
+    assert (labels(WHITE_CLOUD) == 1).mean() < 0.2 * (labels(FOREST) == 1).mean()
+
+
+def test_smoke_of_fires_hides_little_in_short_wave_infrared(scripts):
+    rng = np.random.default_rng(0)
+    drawn = [scripts.satellite._particles(rng) for _ in range(200)]
+    ratios = [p.depth_factor(2200) / p.depth_factor(665) for p in drawn]
+    assert np.median(ratios) < 0.25
+
+
 def test_smoke_seen_from_nearer_is_the_same_smoke_but_larger(scripts):
     from smokegeo.simulate.optics import Layer
 
