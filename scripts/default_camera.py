@@ -17,11 +17,12 @@ from PIL import Image
 
 from smokegeo.bands import BandSet
 from smokegeo.sensors import sensor
-from smokegeo.simulate.fields import enlarge
+from smokegeo.simulate.clouds import CLOUD_KINDS, sky_clouds
+from smokegeo.simulate.fields import blur, enlarge, smoothstep
 from smokegeo.simulate.frame import expose, smoke_layer
 from smokegeo.simulate.optics import Layer, blend
 from smokegeo.simulate.scenarios import Casting
-from smokegeo.simulate.stage import Stage, build_stage
+from smokegeo.simulate.stage import Stage, build_stage, direction
 
 _SCENES = ("high_exposure", "low_visibility", "complex_background", "cloud_interference")
 _SMOKES = ("early_stage", "high_transparency", "complex_shape")
@@ -163,6 +164,8 @@ def _photo_sample(photo: Photo, size: int, number: int, rng: np.random.Generator
     target[target > 1] = IGNORED
     # Horizons lie about the middle of these photographs.
     ground = ((0.42 * height - top) * size / side, (0.68 * height - top) * size / side)
+    if rng.random() < 0.4 and ground[0] > 0.15 * size:
+        values[:3] = _with_clouds(values[:3], target, ground[0], rng)
     if rng.random() < 0.65 and ground[0] < size and ground[1] > 0:
         values[:3], target = _with_smoke(values[:3], target, ground, number, rng)
     gain = np.exp(rng.normal(0, 0.15)) * np.exp(rng.normal(0, 0.06, (3, 1, 1)))
@@ -172,6 +175,31 @@ def _photo_sample(photo: Photo, size: int, number: int, rng: np.random.Generator
         values, target = values[..., ::-1].copy(), target[:, ::-1].copy()
     has, trusted = np.array([True, True, True, False]), np.ones(4, bool)
     return Sample(values, has, trusted, np.ones((size, size), bool), target, "photo")
+
+
+def _with_clouds(
+    colours: NDArray[np.float32],
+    target: NDArray[np.uint8],
+    horizon_px: float,
+    rng: np.random.Generator,
+) -> NDArray[np.float32]:
+    """Return a photograph, 0 to 255, with clouds in its sky, behind the smoke it shows."""
+    kind = str(rng.choice(CLOUD_KINDS))
+    cover = float(rng.uniform(0.1, 0.7))
+    layer = sky_clouds(
+        target.shape, rng, kind, cover=cover, horizon_px=horizon_px, sun=direction(rng)
+    )
+    behind = np.float32(1) - np.minimum(1, 4 * blur((target == 1).astype(np.float32), 4.0))
+    rows = np.arange(len(target), dtype=np.float32)[:, None]
+    above = smoothstep(0.0, 0.1 * horizon_px, np.float32(horizon_px) - rows)
+    layer = replace(layer, tau=layer.tau * behind * above)
+    light = (colours / 255) ** np.float32(_GAMMA)
+    white = np.percentile(light, 98, axis=(1, 2)) * rng.uniform(0.7, 1.3)
+    for i, band in enumerate(sensor("mss").bands.bands[:3]):
+        nm = band.wavelength_nm or 550.0
+        glow = np.minimum(layer.glow(nm) * np.float32(white[i] / 0.75), 1)
+        light[i] = blend(light[i], layer.opacity(nm), glow)
+    return np.asarray(255 * light ** np.float32(1 / _GAMMA), np.float32)
 
 
 def _with_smoke(

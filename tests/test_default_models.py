@@ -220,6 +220,21 @@ def test_photographs_keep_their_smoke_and_some_get_more(scripts):
     assert all(s.values[:3].min() >= 0 and s.values[:3].max() <= 255 for s in photos)
 
 
+def test_clouds_are_drawn_into_the_sky_and_behind_the_smoke(scripts):
+    dark = np.full((3, 128, 128), 60, np.float32)
+    dark[:, :4] = 250  # so that it is known how bright white is
+    labels = np.zeros((128, 128), np.uint8)
+    labels[20:40, 50:70] = 1
+    changed = np.zeros((128, 128))
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        after = scripts.camera._with_clouds(dark, labels, 70.0, rng)
+        changed += np.abs(after - dark).max(axis=0) / 12
+    assert changed[5:60].mean() > 10
+    assert changed[70:].max() < 1e-3
+    assert changed[22:38, 52:68].mean() < 0.1 * changed[5:60].mean()
+
+
 # Training
 
 
