@@ -20,9 +20,9 @@ from smokegeo.models.mop import MoP
 from smokegeo.views import VIEWS
 
 #: Samples of another seed for calibration and threshold.
-JUDGED = 120
+JUDGED = 300
 #: Share of the pixels of samples without smoke that may be called smoke.
-FALSE_SHARE = 0.05
+FALSE_SHARE = 0.025
 
 
 def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> Path:
