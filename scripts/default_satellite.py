@@ -51,6 +51,8 @@ _STYLES = {"none": 0.22, "plume": 0.42, "core": 0.1, "veil": 0.14, "pall": 0.12}
 _WOODED_STYLES = {"none": 0.25, "plume": 0.2, "core": 0.05, "veil": 0.25, "pall": 0.25}
 #: Ground as bright as this in blue, of which no label says what it is, may be cloud.
 WHITE = 0.2
+#: A veil that changes the light by less than this is faint.
+FAINT = 0.08
 #: What is bright in some bands as smoke is, seldom in the imagery at hand: it is painted in.
 _DECOYS = {
     "muddy river": (0.09, 0.14, 0.17, 0.075, 0.01, 0.008),
@@ -121,8 +123,11 @@ def satellite_sample(
     values *= np.exp(rng.normal(0, 0.03, (6, 1, 1))).astype(np.float32)
     if not easy or rng.random() < 0.2:
         has &= choose_bands(has, rng)
+    if style == "veil" and not has[3:].any():
+        # Without infrared a faint veil may as well be cloud, and mostly is.
+        target[(target == 1) & (exposed.change < FAINT)] = IGNORED
     everywhere = (target == 1).mean() > 0.8
-    trusted = not picture and (easy or everywhere or rng.random() < 0.62)
+    trusted = not picture and (easy or everywhere or rng.random() < 0.55)
     if not trusted:
         values = stretched(values, valid, has, rng)
     if rng.random() < 0.08:
