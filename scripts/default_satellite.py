@@ -68,8 +68,8 @@ _DECOYS = {
 _WATERY = ("muddy river", "mud", "green lake", "shallows")
 _DECOY_SHARES = np.array([2.0 if name in _WATERY else 1.0 for name in _DECOYS])
 _DECOY_SHARES /= _DECOY_SHARES.sum()
-#: Share of the samples with forest below, half of them under smoke that covers everything: what
-#: fires burn, and where nothing but the spectrum tells.
+#: Share of the samples with forest below, half of them under veils and palls: it is what fires
+#: burn, and often nothing but the spectrum tells.
 _WOODED = 0.12
 _WOODS = ("boreal", "tropical", "temperate")
 #: Light that air alone adds at the top of the atmosphere, at most.
