@@ -121,8 +121,9 @@ def test_ctrl_c_exits_130(failing):
 
 def test_sigterm_exits_143_and_leaves_nothing(tmp_path):
     out = tmp_path / "data"
+    frames = ["--count", "4000", "--size", "64x64"]  # many, yet room for them on any disk
     process = subprocess.Popen(
-        [sys.executable, "-m", "smokegeo", "simulate", "hss", "--out", out, "--count", "4000"],
+        [sys.executable, "-m", "smokegeo", "simulate", "hss", "--out", out, *frames],
         stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )
