@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from smokegeo.simulate.fields import Field, blur, enlarge, fractal
 from smokegeo.simulate.optics import Layer
@@ -20,6 +21,8 @@ VISIBLE = 0.012
 #: Smoke must change the light by this share of how much it varies around, within so many pixels.
 ROUGH_SHARE, ROUGH_PX = 0.35, 5.0
 IGNORED = 255
+#: What is labelled smoke in fewer pixels than this together is but the rim of something open.
+LEAST_PX = 12
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,15 @@ def label(
     plain = patch > np.maximum(visible, ROUGH_SHARE * rough)
     target[(around > LABELLED) & plain] = 1
     return target
+
+
+def without_specks(target: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return labels in which smoke of a few pixels is left open."""
+    patches, count = ndimage.label(target == 1)
+    sizes = np.bincount(patches.ravel(), minlength=count + 1)
+    small = sizes < LEAST_PX
+    small[0] = False
+    return np.where(small[patches], np.uint8(IGNORED), target)
 
 
 def farther(

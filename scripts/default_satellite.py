@@ -22,6 +22,7 @@ from default_common import (
     farther,
     label,
     stretched,
+    without_specks,
 )
 from numpy.typing import NDArray
 
@@ -115,7 +116,9 @@ def satellite_sample(
     visible = VEIL_VISIBLE if style in ("veil", "pall") else VISIBLE
     target = label(exposed.opacity, exposed.change, values[:3].mean(axis=0), visible)
     # Smoke before cloud looks like cloud: SWIR goes through it, and the rest was white before.
-    clouded = (labels == THICK) | (labels == THIN) | (cloud_opacity(stage) > 0.2)
+    # Before cloud much thinner than itself it is smoke.
+    thin = np.maximum(np.float32(0.2), np.float32(0.5) * exposed.opacity)
+    clouded = (labels == THICK) | (labels == THIN) | (cloud_opacity(stage) > thin)
     if real:
         clouded |= (labels == UNKNOWN) & (light[0] > WHITE)
     target[clouded & (exposed.opacity > UNLABELLED)] = IGNORED
@@ -133,6 +136,7 @@ def satellite_sample(
     if rng.random() < 0.08:
         valid = valid & _swath(shape, rng)
     target[~valid] = IGNORED
+    target = without_specks(target)
     tag = f"{'real' if real else 'made'} {style}"
     return Sample(values, has, np.full(6, trusted), valid, target, tag)
 
@@ -175,9 +179,9 @@ def draw_smoke_layer(
     if style == "core":
         layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(1.5, 4)))
     distance = rng.random()
-    if distance < 0.4:
+    if distance < 0.35:
         return style, closer(layer, rng)
-    return style, farther(layer, rng) if distance < 0.65 else layer
+    return style, farther(layer, rng) if distance < 0.7 else layer
 
 
 def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:
@@ -262,7 +266,9 @@ def _overcast(stage: Stage, rng: np.random.Generator) -> Stage:
     texture = fractal(stage.shape, rng, slope=float(rng.uniform(1.8, 3.0)))
     tau = np.float32(np.exp(rng.uniform(np.log(0.08), np.log(5.0))))
     tau = tau * np.exp(np.float32(rng.uniform(0.1, 0.7)) * texture)
-    layer = Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), draw_cloud(rng, kind))
+    # Even where nothing is seen through it, its top has hills and valleys.
+    light = 1 + np.float32(rng.uniform(0.02, 0.12)) * texture
+    layer = Layer(tau.astype(np.float32), light.astype(np.float32), draw_cloud(rng, kind))
     return replace(stage, before=(*stage.before, layer), clouds=(*stage.clouds, layer))
 
 

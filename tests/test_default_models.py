@@ -174,6 +174,16 @@ def make_particles():
     return draw_smoke(np.random.default_rng(1))
 
 
+def test_smoke_of_a_few_pixels_is_left_open(scripts):
+    common = scripts.common
+    target = np.zeros((40, 40), np.uint8)
+    target[2:4, 2:5] = target[20:26, 20:26] = 1
+    left = common.without_specks(target)
+    assert (left[2:4, 2:5] == common.IGNORED).all()
+    assert (left[20:26, 20:26] == 1).all()
+    assert ((left == 0) == (target == 0)).all()
+
+
 def test_images_of_one_site_are_all_for_training_or_all_for_judging(scripts):
     judged = scripts.backgrounds.is_for_judging
     for start in range(0, 100, 5):
