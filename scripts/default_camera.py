@@ -18,7 +18,7 @@ from PIL import Image
 from smokegeo.bands import BandSet
 from smokegeo.sensors import sensor
 from smokegeo.simulate.clouds import CLOUD_KINDS, sky_clouds
-from smokegeo.simulate.fields import blur, enlarge, smoothstep
+from smokegeo.simulate.fields import Field, blur, enlarge, smoothstep
 from smokegeo.simulate.frame import expose, smoke_layer
 from smokegeo.simulate.optics import Layer, blend
 from smokegeo.simulate.scenarios import Casting
@@ -195,11 +195,8 @@ def _with_clouds(
     layer = replace(layer, tau=layer.tau * behind * above)
     light = (colours / 255) ** np.float32(_GAMMA)
     white = np.percentile(light, 98, axis=(1, 2)) * rng.uniform(0.7, 1.3)
-    for i, band in enumerate(sensor("mss").bands.bands[:3]):
-        nm = band.wavelength_nm or 550.0
-        glow = np.minimum(layer.glow(nm) * np.float32(white[i] / 0.75), 1)
-        light[i] = blend(light[i], layer.opacity(nm), glow)
-    return np.asarray(255 * light ** np.float32(1 / _GAMMA), np.float32)
+    seen, _ = _through(light, layer, white / 0.75)
+    return np.asarray(255 * seen ** np.float32(1 / _GAMMA), np.float32)
 
 
 def _with_smoke(
@@ -210,23 +207,28 @@ def _with_smoke(
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
     """Return a photograph, 0 to 255, and its labels with simulated smoke drawn into it."""
-    size = target.shape[0]
-    bands = sensor("mss").bands
-    stage = _stage("mss", bands, size // 2, rng)  # it is seen from far away, so half will do
+    # It is seen from far away, so half the size will do.
+    stage = _stage("mss", sensor("mss").bands, target.shape[0] // 2, rng)
     _, layer = _smoke(stage, number, rng)
     tau = enlarge(layer.tau, target.shape) * np.float32(np.exp(rng.normal(-0.8, 0.6)))
     layer = replace(layer, tau=tau, light=enlarge(layer.light, target.shape))
     layer = farther(layer, rng, 9.0, ground)
     light = (colours / 255) ** np.float32(_GAMMA)
     sunlit = np.percentile(light, 97, axis=(1, 2)) * rng.uniform(0.6, 1.2)
-    opacity, change = np.zeros(target.shape, np.float32), np.zeros(target.shape, np.float32)
-    for i, band in enumerate(bands.bands[:3]):
+    seen, opacity = _through(light, layer, sunlit / 0.7)
+    new = label(opacity, np.abs(seen - light).mean(axis=0), seen.mean(axis=0))
+    return 255 * seen ** np.float32(1 / _GAMMA), np.where(target == 1, target, new)
+
+
+def _through(
+    light: NDArray[np.float32], layer: Layer, sun: NDArray[np.float64]
+) -> tuple[NDArray[np.float32], Field]:
+    """Return colours (3, y, x) seen through a layer that is lit by `sun`, and its opacity."""
+    seen, opacity = np.empty_like(light), np.zeros(light.shape[1:], np.float32)
+    for i, band in enumerate(sensor("mss").bands.bands[:3]):
         nm = band.wavelength_nm or 550.0
         covered = layer.opacity(nm)
-        glow = np.minimum(layer.glow(nm) * np.float32(sunlit[i] / 0.7), 1)
+        glow = np.minimum(layer.glow(nm) * np.float32(sun[i]), 1)
+        seen[i] = blend(light[i], covered, glow)
         opacity += covered / 3
-        drawn = blend(light[i], covered, glow)
-        change += np.abs(drawn - light[i]) / 3
-        light[i] = drawn
-    new = label(opacity, change, light.mean(axis=0))
-    return 255 * light ** np.float32(1 / _GAMMA), np.where(target == 1, target, new)
+    return seen, opacity
