@@ -19,10 +19,12 @@ import numpy as np
 import torch
 from default_backgrounds import CLEAR, SHADOW, SNOW, THICK, THIN, Background, read_backgrounds
 from default_camera import fold_of, read_photos
+from default_common import LEAST_PX
 from default_judges import RULES, Judge, Picture, as_picture, network_judge, remembered
 from default_kinds import KINDS
 from default_pictures import draw
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from smokegeo.metrics import SCALES, ImageScore, count, report
 from smokegeo.modelfile import load_model
@@ -273,8 +275,10 @@ def photographs(
     photos = read_photos(data)
     seen = "that never saw it" if folds is not None else "that may have been trained on it"
     print(f"\n## Photographs of wildfire smoke (SmokeSeg), each judged by a model {seen}\n")
-    print("F1 / IoU in %: means over images, and over all pixels.\n")
-    print("| judge | images | mean over images | all pixels |\n|---|---:|---:|---:|")
+    print("F1 / IoU in %: means over images, and over all pixels. Found is a photograph in which")
+    print("some smoke is outlined; a false outline touches none.\n")
+    print("| judge | images | mean over images | all pixels | found | false outlines per image |")
+    print("|---|---:|---:|---:|---:|---:|")
     shown = dict(judges)
     if folds is not None:
         paths = sorted(folds.glob("*/model.safetensors"))
@@ -286,7 +290,7 @@ def photographs(
             "plain rule": judges["plain rule"],
         }
     for name, (judge, level) in shown.items():
-        scores = []
+        scores, found, false = [], 0, 0
         for photo in photos:
             picture = Picture(
                 photo.name,
@@ -297,15 +301,26 @@ def photographs(
             )
             smoke = judge(picture)
             scores.append(ImageScore(photo.name, count(smoke >= level, picture.labels)))
+            hit, wrong = outlines(smoke >= level, picture.labels)
+            found, false = found + hit, false + wrong
             if where is not None and name != "plain rule":
                 draw(where / f"{name}_photo_{photo.name}.png", picture, smoke, level)
         total = report(scores).total
         print(
             f"| {name} | {len(scores)} "
             f"| {100 * (total.f1_image or 0):.1f} / {100 * (total.iou_image or 0):.1f} "
-            f"| {100 * (total.f1_global or 0):.1f} / {100 * (total.iou_global or 0):.1f} |",
+            f"| {100 * (total.f1_global or 0):.1f} / {100 * (total.iou_global or 0):.1f} "
+            f"| {found} | {false / len(scores):.1f} |",
             flush=True,
         )
+
+
+def outlines(found: NDArray[np.bool_], labels: NDArray[np.uint8]) -> tuple[bool, int]:
+    """Return whether some smoke is found, and how many outlines hold clear pixels alone."""
+    patches, number = ndimage.label(found, np.ones((3, 3)))
+    large = np.flatnonzero(np.bincount(patches.ravel(), minlength=number + 1) >= LEAST_PX)
+    false = set(large.tolist()) - {0} - set(np.unique(patches[labels != 0]).tolist())
+    return bool((found & (labels == 1)).any()), len(false)
 
 
 if __name__ == "__main__":

@@ -29,11 +29,13 @@ def scripts():
     import default_finish
     import default_kinds
     import default_satellite
+    import evaluate_default
     import train_default
 
     yield argparse.Namespace(
         kinds=default_kinds,
         train=train_default,
+        evaluate=evaluate_default,
         finish=default_finish,
         camera=default_camera,
         satellite=default_satellite,
@@ -352,6 +354,16 @@ def test_a_camera_s_samples_are_never_turned(scripts):
 
 
 # Judging
+
+
+def test_outlines_that_touch_no_smoke_are_false(scripts):
+    labels = np.zeros((40, 40), np.uint8)
+    labels[5:10, 5:10], labels[30:35, 5:10] = 1, 255
+    found = np.zeros((40, 40), bool)
+    assert scripts.evaluate.outlines(found, labels) == (False, 0)
+    found[8:14, 8:14] = found[30:36, 30:36] = True  # one beside the smoke, one far from it
+    found[32:36, 8:12] = found[0, 38] = True  # where nobody knows; a speck
+    assert scripts.evaluate.outlines(found, labels) == (True, 1)
 
 
 def test_a_judge_that_remembers_draws_each_picture_once(scripts):
