@@ -6,12 +6,13 @@ photographs of wildfire smoke among them. Sample number n is always the same.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from default_common import IGNORED, Sample, closer, farther, label
+from default_common import IGNORED, Sample, closer, farther, label, without_specks
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -142,7 +143,7 @@ def _smoke(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, La
 
 
 def _photo_sample(photo: Photo, size: int, number: int, rng: np.random.Generator) -> Sample:
-    """Return a part of a photograph, zoomed, mirrored, with other exposure and white balance.
+    """Return a part of a photograph, zoomed, mirrored, as another camera would have taken it.
 
     Nearly half get simulated smoke as well, small and far: forty photographs show little of what
     smoke can look like, but much of what cameras, haze and horizons do.
@@ -168,13 +169,35 @@ def _photo_sample(photo: Photo, size: int, number: int, rng: np.random.Generator
         values[:3] = _with_clouds(values[:3], target, ground[0], rng)
     if rng.random() < 0.65 and ground[0] < size and ground[1] > 0:
         values[:3], target = _with_smoke(values[:3], target, ground, number, rng)
-    gain = np.exp(rng.normal(0, 0.15)) * np.exp(rng.normal(0, 0.06, (3, 1, 1)))
-    values[:3] = np.clip(values[:3] * gain, 0, 255)
-    values[:3] = 255 * (values[:3] / 255) ** float(np.exp(rng.normal(0, 0.15)))
+    values[:3] = _another_camera(values[:3], rng)
     if rng.random() < 0.5:
         values, target = values[..., ::-1].copy(), target[:, ::-1].copy()
     has, trusted = np.array([True, True, True, False]), np.ones(4, bool)
     return Sample(values, has, trusted, np.ones((size, size), bool), target, "photo")
+
+
+def _another_camera(colours: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+    """Return a photograph, 0 to 255, as another camera would have taken it on another day."""
+    if rng.random() < 0.3:  # haze, as thick everywhere
+        air = np.percentile(colours, 97, axis=(1, 2)).astype(np.float32)[:, None, None]
+        colours = colours + np.float32(rng.uniform(0, 0.4)) * (air - colours)
+    grey = colours.mean(axis=0)
+    colours = grey + (colours - grey) * np.float32(rng.uniform(0.5, 1.4))
+    gain = np.exp(rng.normal(0, 0.2)) * np.exp(rng.normal(0, 0.06, (3, 1, 1)))
+    colours = np.clip(colours * gain, 0, 255)
+    colours = 255 * (colours / 255) ** float(np.exp(rng.normal(0, 0.2)))
+    if rng.random() < 0.25:
+        softness = float(rng.uniform(0.4, 1.2))
+        colours = np.stack([blur(colour.astype(np.float32), softness) for colour in colours])
+    if rng.random() < 0.3:
+        colours = colours + rng.normal(0, rng.uniform(1, 7), colours.shape)
+    picture = np.rint(np.clip(colours, 0, 255)).astype(np.uint8)
+    if rng.random() < 0.3:
+        file = io.BytesIO()
+        quality = int(rng.integers(25, 90))
+        Image.fromarray(picture.transpose(1, 2, 0)).save(file, "JPEG", quality=quality)
+        picture = np.asarray(Image.open(file)).transpose(2, 0, 1)
+    return picture.astype(np.float32)
 
 
 def _with_clouds(
@@ -216,7 +239,7 @@ def _with_smoke(
     light = (colours / 255) ** np.float32(_GAMMA)
     sunlit = np.percentile(light, 97, axis=(1, 2)) * rng.uniform(0.6, 1.2)
     seen, opacity = _through(light, layer, sunlit / 0.7)
-    new = label(opacity, np.abs(seen - light).mean(axis=0), seen.mean(axis=0))
+    new = without_specks(label(opacity, np.abs(seen - light).mean(axis=0), seen.mean(axis=0)))
     return 255 * seen ** np.float32(1 / _GAMMA), np.where(target == 1, target, new)
 
 
