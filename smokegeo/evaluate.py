@@ -10,6 +10,7 @@ from torch import Tensor
 
 from smokegeo.bands import Matching, match_bands
 from smokegeo.datasets.smoke import SmokeDataset
+from smokegeo.datasets.transforms import without_value
 from smokegeo.errors import ModelError
 from smokegeo.metrics import ImageScore, Report, count, report
 from smokegeo.modelfile import Model
@@ -40,12 +41,18 @@ def probabilities(
     for query in track(queries, "scoring", len(queries)):
         sample = dataset[query]
         image = pick_bands(sample["image"], matching).numpy()
-        valid = np.isfinite(image).all(axis=0)
+        valid = ~without_value(sample["image"], sample["mask"]).numpy()
         own = image[:, valid].astype(np.float64)
         recipe = make_recipe(
-            card.views, matching.available, as_measured, own.mean(axis=1), own.std(axis=1)
+            card.views,
+            matching.available,
+            as_measured,
+            own.mean(axis=1),
+            own.std(axis=1),
+            limit=card.limit,
         )
-        ready = torch.from_numpy(recipe.channels(image, valid, range(len(card.bands))))
+        channels = recipe.cut(recipe.channels(image, valid, range(len(card.bands))))
+        ready = torch.from_numpy(channels)
         available = torch.tensor([recipe.available])
         with torch.inference_mode():
             logits = network(ready[None], None if bool(available.all()) else available)

@@ -15,9 +15,10 @@ from smokegeo.datasets.datamodule import mixed_seed
 from smokegeo.datasets.layout import IGNORE
 from smokegeo.errors import SmokegeoError
 from smokegeo.metrics import Counts, ImageScore, Report, report
+from smokegeo.models.baselines.padded import PaddedWithTerms
 from smokegeo.models.build import build_network
 from smokegeo.models.mop import MoP
-from smokegeo.models.objective import OwnTerms, segmentation_loss
+from smokegeo.models.objective import segmentation_loss
 from smokegeo.torchgeo_api import segmentation_task
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
     """TorchGeo's segmentation task for MoP and, by name, for the baselines.
 
     The loss is two-class cross-entropy (binary cross-entropy of the softmax) plus 0.01 times the
-    prototype loss, or the terms a baseline has of its own; ignored pixels count nowhere. The
-    learning rate falls as a polynomial, per step.
+    prototype loss, or the terms a baseline has of its own; ignored pixels have no part in any of
+    them. The learning rate falls as a polynomial, per step.
     """
 
     monitor = "val_f1"
@@ -150,7 +151,7 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
             done = self.model.run(image, available)
             extra = self.model.loss(done, labels)
             return {"segmentation": segmentation_loss(done.logits, labels), "prototype": extra}
-        if isinstance(self.model, OwnTerms):
+        if isinstance(self.model, PaddedWithTerms):
             return self.model.terms(image, labels, available)
         return {"segmentation": segmentation_loss(self.model(image, available), labels)}
 

@@ -94,7 +94,8 @@ def with_steps(config: TrainConfig, iterations: int) -> TrainConfig:
 def steps_within(minutes: float, config: TrainConfig, bands: int, accelerator: str) -> int:
     """Return how many training steps fit into this time, by timing a few on noise.
 
-    Reading data and validating come on top: they are the same for all.
+    They are timed in single precision. Reading data and validating come on top: they are the same
+    for all.
     """
     device = pick_device("cpu" if accelerator == "cpu" else "auto")
     task = MoPSegmentationTask(config.model, bands, dict(config.options)).to(device).train()
@@ -108,7 +109,7 @@ def steps_within(minutes: float, config: TrainConfig, bands: int, accelerator: s
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        if device == "cuda":
-            torch.cuda.synchronize()
+        if device != "cpu":
+            torch.accelerator.synchronize()
         times.append(time.perf_counter() - start)
     return max(1, int(60 * minutes / statistics.median(times[_WARM_UP:])))

@@ -6,6 +6,20 @@ import os
 import platform
 from pathlib import Path
 
+import torch
+
+from smokegeo.train import Machine
+
+
+def trained_on(machine: Machine) -> str:
+    """Return the device that trains, its threads or precision, and the version of torch."""
+    if machine.accelerator != "cpu" and torch.cuda.is_available():
+        device = torch.cuda.get_device_name()
+    else:
+        device = f"{processor()}, training with {torch.get_num_threads()} thread(s)"
+    precision = "" if machine.precision == "32-true" else f", {machine.precision}"
+    return f"{device}{precision}, torch {torch.__version__}"
+
 
 def processor() -> str:
     """Return the processor's name and how many cores there are."""

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from smokegeo.heap import give_back
 from smokegeo.modelfile import load_model
 
 _REPEATS = 5
@@ -117,6 +118,7 @@ def _attention_flops(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> in
 def _megabytes_of(network: nn.Module, image: Tensor) -> float | None:
     """Return the memory of a network and one image, by the kernel's account; None but on Linux."""
     network(image[:, :, :32, :32])  # libraries take memory of their own at first use
+    give_back()  # or the image would fit into what loading and folding left behind
     try:
         before = _account("VmRSS")
         _CLEAR.write_text("5")  # count the peak anew

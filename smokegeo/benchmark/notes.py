@@ -24,17 +24,18 @@ def heading(results: Results) -> str:
         f"seed{'s' if len(plan.seeds) > 1 else ''} {seeds}. {days}, "
         f"{'; '.join(sorted({run.machine for run in runs}))}.",
         "F1 and mIoU are those of the smoke class in per cent, means over the test images (their "
-        "number in brackets), at the threshold the validation split chose.",
+        "number in brackets; an image without smoke in which none is found has neither), at the "
+        "threshold the validation split chose.",
     ]
     if len(plan.seeds) > 1:
         lines.append("Cells hold the mean over seeds and, in brackets, the range.")
     cost = next((run.cost for run in runs if run.cost), None)
     if cost is not None:
         size = cost["size_px"]
-        card = f", on one {cost['gpu']}" if cost.get("gpu") else ""
+        card = f", and on one {cost['gpu']} with twenty" if cost.get("gpu") else ""
         lines.append(
-            f"Costs are of one image of {size} x {size} pixels, with {cost['threads']} CPU "
-            f"thread(s){card}: the median of five passes, in a process of its own. FLOPs are those "
+            f"Costs are of one image of {size} x {size} pixels: the median of five passes with "
+            f"{cost['threads']} CPU thread(s){card}, in a process of its own. FLOPs are those "
             "of convolutions and matrix products, attention included. MoP is folded first, as it "
             "is for prediction."
         )
@@ -67,21 +68,26 @@ def notes(results: Results) -> list[str]:
         found.append("One seed: differences of a few points may be chance.")
     found += [
         "All weights start at random. The paper does not say whether its baselines began with "
-        "ImageNet weights; colour weights do not fit 25 bands without a change.",
+        "ImageNet weights; those are of colours, and do not fit other bands without a change.",
         "The paper does not name the encoders of most baselines, nor how large they are; those "
         "here are the usual ones, and parameters are not equal.",
         "The networks are not the authors' own: " + _differences(results) + ".",
         "Small, medium and large are cut at 0.5 % and 2.5 % of the image; the paper names FoSp for "
         "its bounds, and these were inferred from FoSp's lists.",
         "Frames keep their resolution; the paper resizes them to 512 pixels first.",
+        "The threshold is chosen on the validation split; the paper takes the larger of two "
+        "logits.",
     ]
-    found += [f"{name} is left out: {why}" for name, why in results.left_out.items()]
+    found += [
+        f"{name} with seed {seed} is left out: {why}"
+        for (name, seed), why in results.left_out.items()
+    ]
     done = {(run.name, run.seed) for run in results.runs}
     missing = [
         f"{entry.name} with seed {seed}"
         for seed in plan.seeds
         for entry in plan.entries
-        if (entry.name, seed) not in done and entry.name not in results.left_out
+        if (entry.name, seed) not in done and (entry.name, seed) not in results.left_out
     ]
     if missing:
         found.append(f"Not trained yet: {', '.join(missing)}. The same command goes on.")

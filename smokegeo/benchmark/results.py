@@ -34,13 +34,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Results:
-    """All of a comparison so far; `left_out` says why a method has no line."""
+    """All of a comparison so far; `left_out` says why a method has no result with a seed."""
 
     plan: Plan
     frames: Mapping[str, int]
     simulated: bool
     runs: list[Run]
-    left_out: dict[str, str]
+    left_out: dict[tuple[str, int], str]
 
     def of(self, entry: Entry) -> list[Run]:
         """Return the runs of an entry, one per seed."""
@@ -71,7 +71,10 @@ class Results:
             "budget": asdict(self.plan.budget),
             "seeds": list(self.plan.seeds),
             "runs": [asdict(run) for run in self.runs],
-            "left_out": self.left_out,
+            "left_out": [
+                {"name": name, "seed": seed, "why": why}
+                for (name, seed), why in self.left_out.items()
+            ],
         }
 
 

@@ -13,18 +13,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
 from filelock import FileLock, Timeout
 
 from smokegeo.benchmark.budget import steps_within, with_steps
-from smokegeo.benchmark.machine import processor
+from smokegeo.benchmark.machine import trained_on
 from smokegeo.benchmark.measure import measure_apart
 from smokegeo.benchmark.plan import Entry, Plan
 from smokegeo.benchmark.results import Results, Run, write_results
 from smokegeo.datasets import dataset_class
 from smokegeo.datasets.layout import Layout, load_layout
 from smokegeo.datasets.verify import require_sound
-from smokegeo.errors import OutputError, SmokegeoError, UsageError
+from smokegeo.errors import (
+    OutputError,
+    SmokegeoError,
+    UsageError,
+    deepest_cause,
+    printable,
+)
 from smokegeo.evaluate import evaluate
 from smokegeo.files import atomic_file, sha256
 from smokegeo.modelfile import load_model
@@ -49,10 +54,10 @@ def benchmark(plan: Plan, out: Path, machine: Machine) -> Results:
     require_sound(layout, deep=True)
     reader = dataset_class(plan.dataset)
     frames = {s: len(reader(plan.root, s).records) for s in ("train", "val", "test")}
-    failed: SmokegeoError | None = None
+    failed: Exception | None = None
     with _alone(out):
         jobs = [
-            _job(plan, entry, seed, layout, out)
+            _job(plan, entry, seed, layout, out, machine)
             for seed in plan.seeds  # all entries of a seed first: a whole table early
             for entry in plan.entries
         ]
@@ -64,10 +69,13 @@ def benchmark(plan: Plan, out: Path, machine: Machine) -> Results:
             except (KeyboardInterrupt, SystemExit):
                 log.info("interrupted in %s; the same command goes on from here", label)
                 raise
-            except SmokegeoError as error:
-                # One method that fails, or is not installed, must not cost the others' hours.
-                log.warning("%s is left out: %s", label, error)
-                results.left_out[job.entry.name] = str(error)
+            except Exception as error:
+                # One method that fails, is not installed or needs more memory than there is must
+                # not cost the others' hours.
+                why = str(error) if isinstance(error, SmokegeoError) else _unexpected(error)
+                log.warning("%s is left out: %s", label, why)
+                log.debug("%s", label, exc_info=error)
+                results.left_out[job.entry.name, job.seed] = why
                 failed = error
             if results.runs:
                 write_results(results, out)
@@ -94,17 +102,31 @@ def _alone(out: Path) -> Iterator[None]:
         lock.release()
 
 
-def _job(plan: Plan, entry: Entry, seed: int, layout: Layout, out: Path) -> Job:
-    """Return a training; its folder is named after all that decides its result."""
+def _unexpected(error: Exception) -> str:
+    return f"{type(error).__name__}, {printable(deepest_cause(error))}"
+
+
+def _job(plan: Plan, entry: Entry, seed: int, layout: Layout, out: Path, machine: Machine) -> Job:
+    """Return a training; its folder is named after all that decides its result but the device."""
     config = plan.config(entry, seed)
     plain = {key: value for key, value in config.to_dict().items() if key != "root"}
     if plan.budget.minutes is not None:
         plain |= {"iterations": None, "val_every": None, "minutes": plan.budget.minutes}
-    checksums = layout.root / "checksums.sha256"
-    data = sha256(checksums if checksums.is_file() else layout.root / "frames.csv")
-    content = f"{data} {json.dumps(plain, sort_keys=True)}"
+    if machine.precision != "32-true":
+        plain |= {"precision": machine.precision}
+    content = f"{_data_mark(layout.root)} {json.dumps(plain, sort_keys=True)}"
     mark = hashlib.sha256(content.encode()).hexdigest()[:8]
     return Job(entry, seed, config, out / "runs" / f"{entry.name}-seed{seed}-{mark}")
+
+
+def _data_mark(root: Path) -> str:
+    """Return a hash of the data; of sizes and times of its files if it has no checksums."""
+    checksums = root / "checksums.sha256"
+    if checksums.is_file():
+        return sha256(checksums)
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    known = [(str(p.relative_to(root)), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
 def _finished(job: Job, plan: Plan, layout: Layout, machine: Machine, label: str) -> Run:
@@ -114,7 +136,7 @@ def _finished(job: Job, plan: Plan, layout: Layout, machine: Machine, label: str
         log.info("%s: done before", label)
         run = Run(**json.loads(kept.read_text("utf-8")))
     else:
-        run = _scored(job, _trained(job, plan, layout, machine, label), plan)
+        run = _scored(job, _trained(job, plan, layout, machine, label), plan, machine)
         _write(kept, asdict(run))
         log.info("%s: F1 %.2f %%", label, 100 * (run.report["total"]["f1_image"] or 0.0))
     if plan.speed_px and job.seed == plan.seeds[0]:
@@ -148,7 +170,7 @@ def _trained(job: Job, plan: Plan, layout: Layout, machine: Machine, label: str)
             _write(spent, round(before + time.monotonic() - started, 1))
 
 
-def _scored(job: Job, model_file: Path, plan: Plan) -> Run:
+def _scored(job: Job, model_file: Path, plan: Plan, machine: Machine) -> Run:
     model = load_model(model_file)
     report = evaluate(model, dataset_class(plan.dataset)(plan.root, "test"))
     return Run(
@@ -162,7 +184,7 @@ def _scored(job: Job, model_file: Path, plan: Plan) -> Run:
         parameters=sum(p.numel() for p in model.network().parameters()),
         threshold=model.card.threshold,
         date=datetime.now(UTC).date().isoformat(),
-        machine=f"{processor()}, torch {torch.__version__}",
+        machine=trained_on(machine),
         report=report.to_dict(),
     )
 

@@ -66,7 +66,8 @@ def _costs(results: Results, entries: list[Entry]) -> str:
         runs = results.of(entry)
         cost = next((run.cost for run in runs if run.cost), {})
         line = [METHODS[entry.model].title, f"{runs[0].parameters / 1e6:.2f}"]
-        line += [str(runs[0].iterations), f"{sum(run.minutes for run in runs) / len(runs):.1f}"]
+        line += [_mean([run.iterations for run in runs], "{:.0f}")]
+        line += [_mean([run.minutes for run in runs], "{:.1f}")]
         line += [_number(cost.get(key), form) for key, form in _COST.values()]
         lines.append(line)
     return _table(head, lines, 1)
@@ -123,6 +124,10 @@ def _cells(runs: list[Run]) -> list[str]:
 
 def _pair(total: Pair | None) -> str:
     return "-" if total is None else f"{total[0]:.2f} / {total[1]:.2f}"
+
+
+def _mean(values: list[float], form: str) -> str:
+    return form.format(sum(values) / len(values))
 
 
 def _number(value: float | None, form: str) -> str:

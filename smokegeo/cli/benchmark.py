@@ -103,7 +103,8 @@ def benchmark(
     machine = Machine(accelerator, "1", "auto", precision, workers)
     results = run(plan, out, machine)
     click.echo(markdown(results))
-    click.echo(f"wrote {out / 'benchmark.md'} and, beside it, .csv, .png and results.json")
+    figure = ", .png" if speed_px else ""
+    click.echo(f"wrote {out / 'benchmark.md'} and, beside it, .csv{figure} and results.json")
 
 
 def _words(text: str) -> list[str]:
@@ -113,7 +114,7 @@ def _words(text: str) -> list[str]:
 def _numbers(text: str) -> tuple[int, ...]:
     from smokegeo.errors import UsageError
 
-    try:
-        return tuple(dict.fromkeys(int(word) for word in _words(text)))
-    except ValueError:
-        raise UsageError(f"--seeds {text}: write whole numbers, 0,1,2 for example.") from None
+    words = _words(text)
+    if not all(word.isdecimal() for word in words):
+        raise UsageError(f"--seeds {text}: write whole numbers from 0 on, 0,1,2 for example.")
+    return tuple(dict.fromkeys(map(int, words)))

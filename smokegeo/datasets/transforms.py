@@ -33,7 +33,7 @@ class Compose:
 
 
 class Normalise:
-    """Bring each band to mean 0 and spread 1; ignored pixels become 0, the mean."""
+    """Bring each band to mean 0 and spread 1; pixels without a value become 0, the mean."""
 
     def __init__(self, statistics: BandStatistics) -> None:
         self.mean = torch.tensor(statistics.mean, dtype=torch.float32)[:, None, None]
@@ -43,8 +43,13 @@ class Normalise:
     def __call__(self, sample: Sample) -> Sample:
         """Return the sample with a normalised image."""
         image = (sample["image"] - self.mean) / self.std
-        ignored = sample["mask"] == IGNORE
-        return {**sample, "image": torch.where(ignored, torch.zeros_like(image), image)}
+        blank = without_value(sample["image"], sample["mask"])
+        return {**sample, "image": torch.where(blank, torch.zeros_like(image), image)}
+
+
+def without_value(image: Tensor, mask: Tensor) -> Tensor:
+    """Return which pixels (H, W) of a dataset's sample the sensor has no value for."""
+    return (mask == IGNORE) & (image == 0).all(dim=0)
 
 
 class RandomScale:

@@ -14,9 +14,7 @@ from smokegeo.models.padding import IGNORE
 class OwnTerms(Protocol):
     """A network that is trained with more than, or other than, the cross-entropy of its logits."""
 
-    def terms(
-        self, x: Tensor, labels: Tensor, available: Tensor | None = None
-    ) -> dict[str, Tensor]:
+    def terms(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Return the terms of the loss by name; their sum is minimised.
 
         They carry their weights, but for `prototype`, which the training weights by its setting.

@@ -50,9 +50,8 @@ def test_all_but_the_network_is_the_same_for_all():
     budget = Budget(iterations=70, batch=3, crop=64, lr=1e-3, warmup=7, momentum=0.9)
     plan = Plan("mss", Path("d"), choose(["all"], BOTH), budget)
     configs = [plan.config(entry, 5).to_dict() for entry in plan.entries]
-    for config in configs:
-        own = {config.pop("model"), str(config.pop("options"))}
-        assert own
+    networks = {(config.pop("model"), str(config.pop("options"))) for config in configs}
+    assert len(networks) == len(configs)
     assert all(config == configs[0] for config in configs)
     assert (configs[0]["iterations"], configs[0]["seed"], configs[0]["warmup"]) == (70, 5, 7)
 

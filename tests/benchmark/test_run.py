@@ -12,6 +12,7 @@ from smokegeo.benchmark import run as module
 from smokegeo.benchmark.budget import Budget
 from smokegeo.benchmark.plan import Plan, choose
 from smokegeo.benchmark.run import benchmark
+from smokegeo.datasets.layout import load_layout
 from smokegeo.errors import ModelError, Terminated, UsageError
 from smokegeo.task import MoPSegmentationTask
 from smokegeo.train import Machine
@@ -81,12 +82,21 @@ def test_an_interrupted_training_is_resumed(plan, tmp_path, trained, monkeypatch
     assert results.runs[0].iterations == 2
 
 
-def test_a_method_that_fails_is_left_out_and_the_rest_goes_on(plan, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ModelError("pspnet needs a package. Install it."), "pspnet needs a package"),
+        (RuntimeError("CUDA out of memory"), "RuntimeError, CUDA out of memory"),
+    ],
+)
+def test_a_method_that_fails_is_left_out_and_the_rest_goes_on(
+    error, told, plan, tmp_path, monkeypatch
+):
     real = module.train
 
     def fail(config, out, machine, *, resume=False):
         if config.model == "pspnet":
-            raise ModelError("pspnet needs a package. Install it.")
+            raise error
         return real(config, out, machine, resume=resume)
 
     monkeypatch.setattr(module, "train", fail)
@@ -94,10 +104,27 @@ def test_a_method_that_fails_is_left_out_and_the_rest_goes_on(plan, tmp_path, mo
     both = Plan(plan.dataset, plan.root, entries, TINY, speed_px=0)
     results = benchmark(both, tmp_path / "out", CPU)
     assert [run.model for run in results.runs] == ["segformer"]
-    assert "pspnet needs a package" in (tmp_path / "out" / "benchmark.md").read_text()
+    text = (tmp_path / "out" / "benchmark.md").read_text()
+    assert f"pspnet-realtime with seed 0 is left out: {told}" in text
     alone = Plan(plan.dataset, plan.root, entries[:1], TINY, speed_px=0)
-    with pytest.raises(ModelError, match="Install it"):
+    with pytest.raises(type(error), match=str(error)):
         benchmark(alone, tmp_path / "alone", CPU)
+
+
+def test_another_precision_or_other_masks_are_another_training(plan, tmp_path):
+    def mark(machine=CPU):
+        job = module._job(plan, plan.entries[0], 0, load_layout(plan.root), tmp_path, machine)
+        return job.folder.name
+
+    single = mark()
+    assert mark(Machine("cpu", "1", "auto", "bf16-mixed", 0)) != single
+    assert mark(Machine("cpu", "1", "auto", "32-true", 2)) == single
+    (plan.root / "checksums.sha256").unlink()
+    unlisted = mark()
+    assert mark() == unlisted
+    changed = next((plan.root / "masks").iterdir())
+    changed.write_bytes(changed.read_bytes() + b" ")
+    assert mark() != unlisted
 
 
 def test_minutes_become_steps_once(plan, tmp_path, monkeypatch):

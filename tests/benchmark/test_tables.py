@@ -109,9 +109,9 @@ def test_it_says_what_cannot_be_compared():
 def test_what_is_left_out_or_to_come_is_said():
     found = results(("mop", "segformer", "mask2former"))
     kept = [run for run in found.runs if run.model == "mop"]
-    some = Results(found.plan, found.frames, True, kept, {"mask2former-realtime": "no package."})
+    some = Results(found.plan, found.frames, True, kept, {("mask2former-realtime", 0): "none."})
     text = markdown(some)
-    assert "mask2former-realtime is left out: no package." in text
+    assert "mask2former-realtime with seed 0 is left out: none." in text
     assert "Not trained yet: segformer-realtime with seed 0." in text
 
 

@@ -46,12 +46,12 @@ def test_options_win_over_the_config_file_and_set_reaches_the_rest(run, make_dat
     (tmp_path / "c.yaml").write_text("dataset: mss\nmodel: unet\nlr: 0.5\niterations: 9\n")
     result = run(
         *("train", "--config", tmp_path / "c.yaml", "--root", root, "--out", out),
-        *("--model", "fcn", "--set", "power=0.5", "--set", "options.backbone=none", *SMALL),
+        *("--model", "mop", "--set", "power=0.5", "--set", "options.rescale=true", *SMALL),
     )
     assert result.exit_code == 0, result.output
     kept = TrainConfig.from_dict(read_config(out / "config.yaml"))
-    assert (kept.model, kept.lr, kept.iterations, kept.power) == ("fcn", 0.5, 2, 0.5)
-    assert kept.options == {"backbone": "none"}
+    assert (kept.model, kept.lr, kept.iterations, kept.power) == ("mop", 0.5, 2, 0.5)
+    assert kept.options == {"rescale": True}
 
 
 @pytest.mark.parametrize(

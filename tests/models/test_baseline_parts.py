@@ -101,6 +101,21 @@ def test_where_trans_bvm_is_unsure_its_answer_is_nearer_to_a_half():
     assert (unsure < sure).all()
 
 
+def test_the_answer_of_trans_bvm_is_the_mean_over_what_it_draws_in_training():
+    torch.manual_seed(0)
+    network = TransBVM(3, "realtime").eval()
+    with torch.no_grad():
+        for part in (network.classify, network.spread):
+            part.weight.zero_()
+        network.classify.bias.copy_(torch.tensor([0.0, 2.0]))
+        network.spread.bias.fill_(2.0)
+        told = network(torch.randn(1, 3, 32, 32)).softmax(dim=1)[0, 1]
+    spread = torch.nn.functional.softplus(torch.tensor(2.0))
+    drawn = network.classify.bias.detach() + spread * torch.randn(200_000, 2)
+    assert told.amax() - told.amin() < 1e-6
+    assert told.mean() == pytest.approx(float(drawn.softmax(dim=1)[:, 1].mean()), abs=0.01)
+
+
 def test_only_pixels_classified_rightly_move_the_prototypes_of_protoseg():
     torch.manual_seed(0)
     network = ProtoSeg(3, "realtime", momentum=0.5).train()
@@ -112,4 +127,6 @@ def test_only_pixels_classified_rightly_move_the_prototypes_of_protoseg():
     network._prototype_loss(unit, torch.zeros(1, 4, 4), labels)
     assert not torch.equal(network.prototypes.vectors[0], before[0])
     assert torch.equal(network.prototypes.vectors[1], before[1])
+    moved = network.prototypes.vectors.clone()
     network.eval()._prototype_loss(unit, torch.zeros(1, 4, 4), labels)
+    assert torch.equal(network.prototypes.vectors, moved)

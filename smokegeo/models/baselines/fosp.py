@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from smokegeo.models.baselines.blocks import ConvNormReLU, resize
 from smokegeo.models.baselines.mit import WIDTHS, mit
 from smokegeo.models.objective import segmentation_loss
+from smokegeo.models.padding import IGNORE
 
 DIM = {"realtime": 64, "accuracy": 256}
 FOCUS_WEIGHT, SEPARATION_WEIGHT = 0.4, 0.1
@@ -119,9 +120,7 @@ class FoSp(nn.Module):
         """Return the logits."""
         return self._parts(x)[0]
 
-    def terms(
-        self, x: Tensor, labels: Tensor, available: Tensor | None = None
-    ) -> dict[str, Tensor]:
+    def terms(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Return the losses of the prediction, of the coarse ones, and of the layers."""
         logits, coarse, layers = self._parts(x)
         focus = torch.stack([segmentation_loss(resize(c, x), labels) for c in coarse]).mean()
@@ -142,11 +141,18 @@ class FoSp(nn.Module):
 def separation_loss(layers: Layers, labels: Tensor) -> Tensor:
     """Return how far the layers are from the image, and the background where there is no smoke."""
     mixed = layers.opacity * layers.smoke + (1 - layers.opacity) * layers.background
-    whole = (mixed - layers.image).abs().mean()
-    # A cell of 4 x 4 pixels is clear if all of them are.
-    clear = (F.avg_pool2d((labels[:, None] == 0).float(), 4) == 1).float()
+    whole = (mixed - layers.image).abs().mean(dim=1, keepdim=True)
     apart = (layers.background - layers.image).abs().mean(dim=1, keepdim=True) + layers.opacity
-    return whole + (apart * clear).sum() / clear.sum().clamp(min=1)
+    # A cell of 4 x 4 pixels is known, or clear, if all of them are.
+    known, clear = (
+        (F.avg_pool2d(part[:, None].float(), 4) == 1).float()
+        for part in (labels != IGNORE, labels == 0)
+    )
+    return _mean_where(known, whole) + _mean_where(clear, apart)
+
+
+def _mean_where(where: Tensor, values: Tensor) -> Tensor:
+    return (values * where).sum() / where.sum().clamp(min=1)
 
 
 def build(bands: int, variant: str = "realtime") -> nn.Module:

@@ -69,9 +69,7 @@ class Mask2Former(nn.Module):
         belief = torch.einsum("bqc,bqhw->bchw", classes, masks)
         return resize(belief, x).clamp(min=_LEAST).log()
 
-    def terms(
-        self, x: Tensor, labels: Tensor, available: Tensor | None = None
-    ) -> dict[str, Tensor]:
+    def terms(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Return the matched loss of masks and classes, over the images with any label."""
         sets = [[kind for kind in range(CLASSES) if (row == kind).any()] for row in labels]
         some = [i for i, kinds in enumerate(sets) if kinds]

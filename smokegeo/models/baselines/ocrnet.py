@@ -68,9 +68,7 @@ class OCRNet(nn.Module):
         """Return the logits."""
         return self._both(x)[0]
 
-    def terms(
-        self, x: Tensor, labels: Tensor, available: Tensor | None = None
-    ) -> dict[str, Tensor]:
+    def terms(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Return the losses of the prediction and of the coarse one."""
         logits, coarse = self._both(x)
         return {

@@ -1,6 +1,7 @@
 """Networks of TorchGeo that the paper does not compare with: FCN, U-Net and UPerNet.
 
-Each has a ResNet-18 unless `backbone` names another of smp's encoders, and no pretrained weights.
+U-Net and UPerNet have a ResNet-18 unless `backbone` names another of smp's encoders; FCN is plain
+convolutions. No pretrained weights.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ def unet(bands: int, backbone: str = "resnet18") -> nn.Module:
     return torchgeo_network("unet", backbone, bands)
 
 
-def fcn(bands: int, backbone: str = "resnet18") -> nn.Module:
-    """Return TorchGeo's plain fully convolutional network, which ignores the backbone."""
-    return torchgeo_network("fcn", backbone, bands)
+def fcn(bands: int) -> nn.Module:
+    """Return TorchGeo's plain fully convolutional network."""
+    return torchgeo_network("fcn", "none", bands)
 
 
 def upernet(bands: int, backbone: str = "resnet18") -> nn.Module:

@@ -8,7 +8,8 @@ those of MoP (`smokegeo.models.prototypes`), over all bands together: one group 
 Deviations: assignments are the transport plan's largest entry, in the update too, where the
 original's code draws them almost at random; the contrastive loss has the temperature of 0.1 its
 text gives and its code lacks; logits are scaled by learnt numbers, not normalised over classes, for
-of two numbers a norm leaves only the sign. No ImageNet weights.
+of two numbers a norm leaves only the sign; the projection has a batch norm between its two
+convolutions, and features no layer norm before the match. No ImageNet weights.
 """
 
 from __future__ import annotations
@@ -48,9 +49,7 @@ class ProtoSeg(nn.Module):
         """Return the logits."""
         return resize(self._classify(self._embed(x)), x)
 
-    def terms(
-        self, x: Tensor, labels: Tensor, available: Tensor | None = None
-    ) -> dict[str, Tensor]:
+    def terms(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Return cross-entropy and prototype loss; in training, move the prototypes."""
         unit = self._embed(x)
         logits = self._classify(unit)

@@ -12,8 +12,8 @@ decoder, and three ideas:
 
 Deviations: written from the paper's idea alone, as its code has no licence. The dark channel is
 taken over all bands, each scaled to 0 to 1 in its image. After training, the latent variable is
-the prior's mean and the spread is integrated in closed form, where the original averages random
-draws: the same image gives the same answer. No ImageNet weights.
+the prior's mean and the spread is integrated by a formula that is nearly exact, where the original
+averages random draws: the same image gives the same answer. No ImageNet weights.
 """
 
 from __future__ import annotations
@@ -94,12 +94,11 @@ class TransBVM(nn.Module):
         """Return the logits, smaller where the network is less sure of them."""
         small = F.avg_pool2d(x, 4)
         logits, spread = self._answer(self._decode(x), self.prior(small).mean)
-        # The mean of a sigmoid under a normal distribution of its argument, nearly.
-        return resize(logits / (1 + torch.pi / 8 * spread.square()).sqrt(), x)
+        # The mean of a sigmoid under a normal distribution of its argument, nearly. That is the
+        # difference of two logits, each with noise of its own: twice the variance of one.
+        return resize(logits / (1 + torch.pi / 4 * spread.square()).sqrt(), x)
 
-    def terms(
-        self, x: Tensor, labels: Tensor, available: Tensor | None = None
-    ) -> dict[str, Tensor]:
+    def terms(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Return the losses under posterior and prior, their divergence, and coherence."""
         small = F.avg_pool2d(x, 4)
         smoke = F.avg_pool2d((labels[:, None] == 1).float(), 4)
