@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -42,6 +44,31 @@ def test_every_image_of_the_split_is_scored_against_its_own_labels(model, make_d
 def test_the_cards_threshold_is_the_default(model, make_dataset):
     dataset = MSS(make_dataset(10, "mss").root, "test")
     assert evaluate(model, dataset) == evaluate(model, dataset, model.card.threshold)
+
+
+def test_the_network_sees_what_it_was_trained_on(model, make_dataset, monkeypatch):
+    """Values end where they did in training, and pixels without a value are average."""
+    dataset = MSS(make_dataset(10, "mss").root, "test")
+    original = type(dataset).__getitem__
+
+    def damaged(self, query):
+        sample = original(self, query)
+        sample["image"][:, 0, 0], sample["mask"][0, 0] = 0, 255
+        sample["image"][:, 1, 1] = 1e6
+        return sample
+
+    seen = []
+
+    def network(image, available):
+        seen.append(image)
+        return image[:, :2]
+
+    monkeypatch.setattr(type(dataset), "__getitem__", damaged)
+    monkeypatch.setattr(type(model), "for_inference", lambda self: network)
+    card = replace(model.card, input={"limit": 3.0})
+    list(probabilities(replace(model, card=card), dataset))
+    assert (seen[0][0, :, 0, 0] == 0).all()
+    assert (seen[0][0, :, 1, 1] == 3).all()
 
 
 def test_bands_are_matched_not_counted(model, make_dataset):
