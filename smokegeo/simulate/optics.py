@@ -14,6 +14,8 @@ from smokegeo.simulate.fields import Field
 
 REFERENCE_NM = 550.0
 THERMAL_NM = 3000.0
+#: Share of a thick layer's absorption that a thin one does not have.
+FEWER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,11 @@ class Particles:
     def brightness(self, wavelength_nm: float) -> float:
         """Return the reflectance A of a thick layer at a wavelength."""
         blue = 1 - self.blue_loss * float(np.clip((700 - wavelength_nm) / 300, 0, 1))
-        infrared = np.interp(wavelength_nm, (1100, 1610, 2200), (1.0, *self.swir))
-        return float(self.albedo * blue * infrared)
+        return self.albedo * blue * self.infrared(wavelength_nm)
+
+    def infrared(self, wavelength_nm: float) -> float:
+        """Return what is left of a thick layer's brightness after what water and ice absorb."""
+        return float(np.interp(wavelength_nm, (1100, 1610, 2200), (1.0, *self.swir)))
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,16 @@ class Layer:
         return out
 
     def glow(self, wavelength_nm: float) -> Field:
-        """Return the light (y, x) that the layer would show if it were infinitely thick."""
+        """Return the light (y, x) that the layer would show if it let none through.
+
+        What absorbs does so at each scattering: many in a thick layer, one in a thin. So cirrus is
+        dark in short-wave infrared where it is thick, and a veil in all bands where it is thin.
+        """
         out: Field = self.light * np.float32(self.particles.brightness(wavelength_nm))
+        left = self.particles.infrared(wavelength_nm)
+        if left < 1:
+            depth = self.tau * np.float32(self.particles.depth_factor(wavelength_nm))
+            out = out * np.float32(left) ** (np.float32(-FEWER) * np.exp(np.float32(-0.5) * depth))
         return out
 
 

@@ -56,6 +56,20 @@ def test_ice_is_darker_than_water_in_short_wave_infrared(seed):
     assert water.brightness(1610) / water.brightness(560) > 0.55
 
 
+def test_thin_ice_is_a_veil_in_short_wave_infrared_too_and_thin_smoke_is_none():
+    rng = np.random.default_rng(0)
+    ice, smoke = draw_cloud(rng, "cirrus"), Particles(1.8, 0.02, 1.0, 0.6, swir=(0.9, 0.8))
+    dark = np.zeros((3, 4), np.float32)
+
+    def added(tau, particles, nm):
+        veil = layer(tau, particles)
+        return float(blend(dark, veil.opacity(nm), veil.glow(nm)).mean())
+
+    assert added(0.2, ice, 2200) > 0.5 * added(0.2, ice, 560)
+    assert added(20, ice, 2200) < 0.45 * added(20, ice, 560)
+    assert added(0.2, smoke, 2200) < 0.15 * added(0.2, smoke, 560)
+
+
 def test_smoke_hides_little_heat():
     rng = np.random.default_rng(0)
     for _ in range(50):
