@@ -174,7 +174,7 @@ def save_model(
     values too large for 16 bits stays as it is.
     """
     import torch
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     tensors = {}
     for name, value in state.items():
@@ -183,7 +183,8 @@ def save_model(
         tensors[name] = small if torch.isfinite(small).all() else value.clone()
     card = Card(**{**_shallow(card), "sha256": _digest(tensors), "smokegeo": __version__})
     with atomic_file(path) as part, torch.no_grad():
-        save_file(tensors, part, metadata={_KEY: json.dumps(card.to_dict(), ensure_ascii=False)})
+        # Not save_file: it writes files that nobody else may read.
+        part.write_bytes(save(tensors, {_KEY: json.dumps(card.to_dict(), ensure_ascii=False)}))
     return card
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import pickle
 import shutil
 import struct
@@ -422,3 +423,10 @@ def test_bundled_models_are_all_usable():
     for name, path in bundled_models().items():
         assert read_card(path).name == name
         assert isinstance(load_model(name).for_inference(), FoldedMoP)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of files are POSIX's")
+def test_a_model_file_can_be_read_by_whom_other_files_can(model, tmp_path):
+    (tmp_path / "other").write_text("")
+    save_model(tmp_path / "m.safetensors", make_card(), model.state_dict())
+    assert (tmp_path / "m.safetensors").stat().st_mode == (tmp_path / "other").stat().st_mode
