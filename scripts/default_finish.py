@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from default_kinds import KINDS, LIMIT, Kind, as_tensors, build, credits
 from torch import Tensor
 
 from smokegeo.datasets.statistics import BandStatistics
-from smokegeo.modelfile import Card, save_model
+from smokegeo.modelfile import Card, load_model, save_model
 from smokegeo.models.mop import MoP
 from smokegeo.views import VIEWS
 
@@ -30,6 +30,8 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
     average = build(args.name, args.row).eval()
     state = torch.load(folder / "last.ckpt", weights_only=True)
     average.load_state_dict(state["average"])
+    if args.mix:
+        mix(average, load_model(args.mix).state)
     kind = KINDS[args.name]
     have = backgrounds(args.name, args.backgrounds, args.photos)
     votes, truth, empty = weigh(kind, average, have)
@@ -75,11 +77,20 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
     return path
 
 
+@torch.no_grad()
+def mix(network: MoP, other: Mapping[str, Tensor]) -> None:
+    """Make a network the mean of itself and another that was trained on from, or to, it."""
+    for name, value in network.state_dict().items():
+        if value.is_floating_point():
+            value.lerp_(other[name], 0.5)
+
+
 def command(args: argparse.Namespace) -> str:
     """Return the command that makes this model of its samples."""
     words = ["scripts/train_default.py", args.name, f"--steps {args.steps} --batch {args.batch}"]
     words += [f"--lr {args.lr:g} --seed {args.seed}"]
     words += [f"--start {args.start.parent.name}/{args.start.name}"] if args.start else []
+    words += [f"--mix {args.mix.parent.name}/{args.mix.name}"] if args.mix else []
     words += [f"--row {args.row}"] if args.row != "e" else []
     words += [f"--photos {args.photos}"] if args.photos != "all" else []
     return " ".join(words)

@@ -7,7 +7,8 @@ run, and step n always trains on the same samples. Interrupt it at any time: the
 on from the last checkpoint, in work/default/. Crops of 128 pixels come first, whole samples last.
 At the end the threshold is chosen on simulated samples of another seed, and the model file is
 written beside the checkpoint; --install puts it into the package. `--until` a step that is done
-makes a model of what there is, and `--start` begins with the weights of a model file.
+makes a model of what there is, `--start` begins with the weights of a model file, and `--mix` ends
+with the mean of these and the new ones, which is often steadier than either.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--label", help="name of the folder in --work; from the options")
     parser.add_argument("--row", default="e", help="row of the ablation: bl, a, b, c, d or e")
     parser.add_argument("--start", type=Path, help="a model file to begin with")
+    parser.add_argument("--mix", type=Path, help="a model file to average with at the end")
     parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--until", type=int, help="stop after this step and go on another time")
     parser.add_argument("--batch", type=int, default=8)

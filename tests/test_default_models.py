@@ -252,7 +252,7 @@ def test_clouds_are_drawn_into_the_sky_and_behind_the_smoke(scripts):
 
 def options(tmp_path, **changes):
     facts = {
-        "name": "mss", "backgrounds": tmp_path, "row": "e", "start": None, "steps": 6,
+        "name": "mss", "backgrounds": tmp_path, "row": "e", "start": None, "mix": None, "steps": 6,
         "until": None, "batch": 2, "lr": 1e-3, "seed": 0, "threads": 1, "workers": 1,
         "photos": "none",
     }  # fmt: skip
@@ -327,10 +327,20 @@ def test_a_card_tells_the_command_it_was_made_by(scripts, tmp_path):
     plain = options(tmp_path, name="satellite", photos="all")
     told = "scripts/train_default.py satellite --steps 6 --batch 2 --lr 0.001 --seed 0"
     assert scripts.finish.command(plain) == told
-    later = options(tmp_path, start=Path("work/base/model.safetensors"), photos="3", row="bl")
+    base = Path("work/base/model.safetensors")
+    later = options(tmp_path, start=base, mix=base, photos="3", row="bl")
     assert scripts.finish.command(later).endswith(
-        "--seed 0 --start base/model.safetensors --row bl --photos 3"
+        "--seed 0 --start base/model.safetensors --mix base/model.safetensors --row bl --photos 3"
     )
+
+
+def test_a_mixed_model_is_the_mean_of_two(scripts):
+    one, two = (torch.nn.BatchNorm1d(2) for _ in range(2))
+    two.weight.data += 1
+    two.num_batches_tracked += 7
+    scripts.finish.mix(one, two.state_dict())
+    assert one.weight.tolist() == [1.5, 1.5]
+    assert int(one.num_batches_tracked) == 0
 
 
 def test_crops_stay_inside_and_go_where_the_smoke_is(scripts):
