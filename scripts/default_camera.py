@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from default_common import IGNORED, Sample, closer, farther, label, without_specks
+from default_common import IGNORED, Sample, closer, farther, label, pall, without_specks
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -81,11 +81,15 @@ def mss_sample(
     bands = sensor("mss").bands
     stage = _stage("mss", bands, size, rng)
     style, layer = _smoke(stage, number, rng)
-    if rng.random() < 0.3:
+    veiled = style != "none" and stage.scenery.horizon_px is None and rng.random() < 0.25
+    if veiled:  # a drone above its smoke
+        style, layer = "pall", pall(stage.shape, stage.smoke, rng, thin=bool(rng.random() < 0.4))
+    elif rng.random() < 0.3:
         layer = farther(layer, rng)
     exposed = expose(stage, layer, bands, rng)
     values = exposed.values.astype(np.float32)
-    target = label(exposed.opacity, exposed.change, values[:3].mean(axis=0) / 255)
+    seen = values[:3].mean(axis=0) / 255
+    target = label(exposed.opacity, exposed.change, seen, everywhere=veiled)
     has, trusted = np.ones(4, bool), np.ones(4, bool)
     heat = rng.random()
     if heat < (0.2 if easy else 0.45):

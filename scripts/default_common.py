@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from smokegeo.simulate.fields import Field, blur, enlarge, fractal
-from smokegeo.simulate.optics import Layer
+from smokegeo.simulate.fields import Field, Shape, blur, enlarge, fractal, smoothstep
+from smokegeo.simulate.optics import Layer, Particles, dimmed
 
 #: Smoke that takes away more of the light than this is labelled, less than that is not; between
 #: the two nobody could say.
 LABELLED, UNLABELLED = 0.12, 0.04
-#: Smoke over everything has no edge to know it by: it must also change the light by this much.
-VEIL_VISIBLE = 0.03
+#: Smoke over everything has no edge to know it by: it must also change the light by this much,
+#: and by this share of it. Over bright sand a veil is not seen that is plain over forest.
+VEIL_VISIBLE, VEIL_SHARE = 0.03, 0.25
 #: A change of reflectance below this is not seen.
 VISIBLE = 0.012
 #: Smoke must change the light by this share of how much it varies around, within so many pixels.
@@ -42,18 +43,20 @@ class Sample:
 
 
 def label(
-    opacity: Field, change: Field, seen: Field, visible: float = VISIBLE
+    opacity: Field, change: Field, seen: Field, *, everywhere: bool = False
 ) -> NDArray[np.uint8]:
     """Return 1 for smoke, 0 for none, ignored where nobody could be sure.
 
     People outline patches and not pixels: what counts is the mean around a pixel. `seen` is the
-    brightness of the image, 0 to 1: among clouds or rough land faint smoke is not told apart.
+    brightness of the image, 0 to 1: among clouds or rough land faint smoke is not told apart. Of
+    smoke that lies `everywhere` more is asked, as it has no edge.
     """
     around, patch = blur(opacity, 1.5), blur(change, 3.0)
     mean = blur(seen, ROUGH_PX)
     rough = np.sqrt(np.maximum(blur(seen * seen, ROUGH_PX) - mean * mean, 0))
     target = np.zeros(opacity.shape, np.uint8)
     target[np.maximum(opacity, around) > UNLABELLED] = IGNORED
+    visible = np.maximum(VEIL_VISIBLE, VEIL_SHARE * mean) if everywhere else np.float32(VISIBLE)
     plain = patch > np.maximum(visible, ROUGH_SHARE * rough)
     target[(around > LABELLED) & plain] = 1
     return target
@@ -97,6 +100,28 @@ def farther(
         tau[part] = np.maximum(tau[part], shrunk)
         light[part] = enlarge(np.broadcast_to(layer.light, shape), small)
     return replace(layer, tau=tau, light=light)
+
+
+def pall(shape: Shape, particles: Particles, rng: np.random.Generator, *, thin: bool) -> Layer:
+    """Return aged smoke over much or all of the view, with a soft edge or none."""
+    texture = fractal(shape, rng, slope=float(rng.uniform(2.2, 3.2)))
+    base = float(rng.uniform(0.15, 0.7) if thin else rng.uniform(0.5, 1.8))
+    tau = base * np.exp(np.float32(rng.uniform(0.1, 0.45)) * texture)
+    if rng.random() < 0.65:
+        angle = float(rng.uniform(0, 2 * np.pi))
+        y, x = np.mgrid[-1 : 1 : shape[0] * 1j, -1 : 1 : shape[1] * 1j].astype(np.float32)
+        along = (
+            np.cos(angle) * x
+            + np.sin(angle) * y
+            + np.float32(0.25) * fractal(shape, rng, slope=3.0)
+        )
+        start = float(rng.uniform(-0.9, 0.7))
+        tau = tau * smoothstep(
+            start, start + float(rng.uniform(0.15, 1.0)), along.astype(np.float32)
+        )
+    # Light is scattered once or twice in thin smoke: it never gets as bright as a thick core.
+    particles = dimmed(particles, float(rng.uniform(0.4, 0.85 if thin else 1.0)))
+    return Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), particles)
 
 
 def closer(layer: Layer, rng: np.random.Generator, most: float = 3.5) -> Layer:

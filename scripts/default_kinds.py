@@ -39,6 +39,7 @@ class Kind:
     maximum: tuple[float, ...]
     dtype: str
     size_px: int
+    crop_px: int
     upright: bool  # the sky is above: samples are mirrored, never turned
     resolution_m: tuple[float, float] | None
     summary: str
@@ -69,6 +70,7 @@ KINDS = {
         (10_000.0,) * 6,
         "uint16",
         256,
+        128,
         False,
         (1.0, 60.0),
         "Smoke from above: blue, green, red, NIR, SWIR1, SWIR2, or some of them.",
@@ -83,6 +85,7 @@ KINDS = {
         (255, 255, 255, 500),
         "uint8",
         256,
+        192,  # where the horizon lies says much of what may be smoke
         True,
         None,
         "Smoke seen by drones and mountain cameras: red, green, blue and heat, or colour alone.",
@@ -97,6 +100,7 @@ KINDS = {
         (1023.0,) * 25,
         "uint16",
         192,
+        128,
         True,
         None,
         "Plumes seen by a ground camera with 25 bands from 600 to 974 nm.",

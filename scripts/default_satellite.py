@@ -7,7 +7,7 @@ stretched as users' files have it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,23 +15,23 @@ from default_backgrounds import THICK, THIN, UNKNOWN, Background
 from default_common import (
     IGNORED,
     UNLABELLED,
-    VEIL_VISIBLE,
-    VISIBLE,
     Sample,
     closer,
     farther,
     label,
+    pall,
     stretched,
     without_specks,
 )
 from numpy.typing import NDArray
 
+from smokegeo.bands import Band
 from smokegeo.sensors import sensor
 from smokegeo.simulate.clouds import draw_cloud
 from smokegeo.simulate.fields import enlarge, fractal, smoothstep
-from smokegeo.simulate.frame import cloud_opacity, expose, smoke_layer
+from smokegeo.simulate.frame import cloud_opacity, expose, is_judged, smoke_layer
 from smokegeo.simulate.land import BIOMES, land
-from smokegeo.simulate.optics import Layer, Particles, dimmed, draw_smoke
+from smokegeo.simulate.optics import Layer, Particles, draw_smoke
 from smokegeo.simulate.scenarios import Casting
 from smokegeo.simulate.sensor import REFLECTANCE_SCALE
 from smokegeo.simulate.stage import Stage, build_stage, direction
@@ -71,7 +71,7 @@ _DECOY_SHARES = np.array([2.0 if name in _WATERY else 1.0 for name in _DECOYS])
 _DECOY_SHARES /= _DECOY_SHARES.sum()
 #: Share of the samples with forest below, half of them under veils and palls: it is what fires
 #: burn, and often nothing but the spectrum tells.
-_WOODED = 0.12
+_WOODED = 0.18
 _WOODS = ("boreal", "tropical", "temperate")
 #: Light that air alone adds at the top of the atmosphere, at most.
 _RAYLEIGH = np.array([0.085, 0.045, 0.02, 0.007, 0.0, 0.0], np.float32)
@@ -111,26 +111,29 @@ def satellite_sample(
     stage = replace(stage, smoke=_particles(rng))
     shares = _WOODED_STYLES if wooded else _STYLES
     style, layer = draw_smoke_layer(stage, number, rng, shares)
-    exposed = expose(stage, layer, BANDS, rng)
+    if not easy or rng.random() < 0.2:
+        has = choose_bands(has, rng)
+    exposed = expose(stage, layer, BANDS, rng, looked_at(has))
     values = exposed.values.astype(np.float32) / REFLECTANCE_SCALE
-    visible = VEIL_VISIBLE if style in ("veil", "pall") else VISIBLE
-    target = label(exposed.opacity, exposed.change, values[:3].mean(axis=0), visible)
+    veiled = style in ("veil", "pall")
+    target = label(exposed.opacity, exposed.change, values[:3].mean(axis=0), everywhere=veiled)
     # Smoke before cloud looks like cloud: SWIR goes through it, and the rest was white before.
     # Before cloud much thinner than itself it is smoke.
     thin = np.maximum(np.float32(0.2), np.float32(0.5) * exposed.opacity)
     clouded = (labels == THICK) | (labels == THIN) | (cloud_opacity(stage) > thin)
-    if real:
+    if real and not picture:
         clouded |= (labels == UNKNOWN) & (light[0] > WHITE)
     target[clouded & (exposed.opacity > UNLABELLED)] = IGNORED
     values = _with_air(values, rng, above=not real or chosen.source.above_air)
     values *= np.exp(rng.normal(0, 0.03, (6, 1, 1))).astype(np.float32)
-    if not easy or rng.random() < 0.2:
-        has &= choose_bands(has, rng)
     if style == "veil" and not has[3:].any():
         # Without infrared a faint veil may as well be cloud, and mostly is.
         target[(target == 1) & (exposed.change < FAINT)] = IGNORED
-    everywhere = (target == 1).mean() > 0.8
-    trusted = not picture and (easy or everywhere or rng.random() < 0.55)
+    # A stretched picture shows nothing of smoke that is the same everywhere.
+    uniform = veiled and (target == 1).sum() > 0.8 * (target != IGNORED).sum()
+    if picture and uniform:
+        target[target == 1] = IGNORED
+    trusted = not picture and (easy or uniform or rng.random() < 0.55)
     if not trusted:
         values = stretched(values, valid, has, rng)
     if rng.random() < 0.08:
@@ -139,6 +142,13 @@ def satellite_sample(
     target = without_specks(target)
     tag = f"{'real' if real else 'made'} {style}"
     return Sample(values, has, np.full(6, trusted), valid, target, tag)
+
+
+def looked_at(has: NDArray[np.bool_]) -> Callable[[Band], bool]:
+    """Return in which bands people look for smoke: those of light that there are, or any."""
+    there = [band for band, kept in zip(BANDS, has, strict=True) if kept]
+    names = {band.name for band in ([band for band in there if is_judged(band)] or there)}
+    return lambda band: band.name in names
 
 
 def choose_background(
@@ -171,7 +181,7 @@ def draw_smoke_layer(
     if style == "none":
         return style, Layer(nothing, np.ones((1, 1), np.float32), stage.smoke)
     if style in ("veil", "pall"):
-        return style, _pall(stage, rng, thin=style == "veil")
+        return style, pall(stage.shape, _particles(rng), rng, thin=style == "veil")
     kind = str(
         rng.choice(["early_stage", "high_transparency", "complex_shape"], p=[0.14, 0.31, 0.55])
     )
@@ -182,29 +192,6 @@ def draw_smoke_layer(
     if distance < 0.35:
         return style, closer(layer, rng)
     return style, farther(layer, rng) if distance < 0.7 else layer
-
-
-def _pall(stage: Stage, rng: np.random.Generator, *, thin: bool) -> Layer:
-    """Return aged smoke over much or all of the view, with a soft edge or none."""
-    shape = stage.shape
-    texture = fractal(shape, rng, slope=float(rng.uniform(2.2, 3.2)))
-    base = float(rng.uniform(0.15, 0.7) if thin else rng.uniform(0.5, 1.8))
-    tau = base * np.exp(np.float32(rng.uniform(0.1, 0.45)) * texture)
-    if rng.random() < 0.65:
-        angle = float(rng.uniform(0, 2 * np.pi))
-        y, x = np.mgrid[-1 : 1 : shape[0] * 1j, -1 : 1 : shape[1] * 1j].astype(np.float32)
-        along = (
-            np.cos(angle) * x
-            + np.sin(angle) * y
-            + np.float32(0.25) * fractal(shape, rng, slope=3.0)
-        )
-        start = float(rng.uniform(-0.9, 0.7))
-        tau = tau * smoothstep(
-            start, start + float(rng.uniform(0.15, 1.0)), along.astype(np.float32)
-        )
-    # Light is scattered once or twice in thin smoke: it never gets as bright as a thick core.
-    particles = dimmed(_particles(rng), float(rng.uniform(0.4, 0.85 if thin else 1.0)))
-    return Layer(tau.astype(np.float32), np.ones((1, 1), np.float32), particles)
 
 
 def _particles(rng: np.random.Generator) -> Particles:
@@ -261,8 +248,14 @@ def with_decoy(light: NDArray[np.float32], rng: np.random.Generator) -> NDArray[
 
 
 def _overcast(stage: Stage, rng: np.random.Generator) -> Stage:
-    """Put cloud over all of the view, which lifts every band as a pall lifts some."""
+    """Put cloud over the view, which lifts every band as a pall lifts some.
+
+    Half of it has the very shapes of palls, so that nothing but the spectrum tells them apart.
+    """
     kind = str(rng.choice(["cirrus", "stratocumulus"]))
+    if rng.random() < 0.5:
+        layer = pall(stage.shape, draw_cloud(rng, kind), rng, thin=bool(rng.random() < 0.5))
+        return replace(stage, before=(*stage.before, layer), clouds=(*stage.clouds, layer))
     texture = fractal(stage.shape, rng, slope=float(rng.uniform(1.8, 3.0)))
     tau = np.float32(np.exp(rng.uniform(np.log(0.08), np.log(5.0))))
     tau = tau * np.exp(np.float32(rng.uniform(0.1, 0.7)) * texture)
@@ -325,7 +318,10 @@ def crop(
 
 
 def choose_bands(has: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Return which bands the user's file has; never fewer than two of those there are."""
+    """Return which bands the user's file has, of those there are.
+
+    Smoke is known by two visible bands at least, or by SWIR beside one that is not.
+    """
     keep = np.zeros(6, bool)
     draw = rng.random()
     for subset, share in _SUBSETS:
@@ -335,4 +331,6 @@ def choose_bands(has: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np
             break
     else:
         keep = rng.random(6) < 0.6
-    return keep if (keep & has).sum() >= 2 else np.ones(6, bool)
+    kept = keep & has
+    usable = kept[:3].sum() >= 2 or (kept[:4].any() and kept[4:].any())
+    return kept if usable else has

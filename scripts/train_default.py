@@ -4,7 +4,7 @@
 
 Samples are simulated in other processes while the network trains; sample n is the same in every
 run, and step n always trains on the same samples. Interrupt it at any time: the same command goes
-on from the last checkpoint, in work/default/. Crops of 128 pixels come first, whole samples last.
+on from the last checkpoint, in work/default/. Crops come first, whole samples last.
 At the end the threshold is chosen on simulated samples of another seed, and the model file is
 written beside the checkpoint; --install puts it into the package. `--until` a step that is done
 makes a model of what there is, `--start` begins with the weights of a model file, and `--mix` ends
@@ -39,8 +39,8 @@ from smokegeo.models.mop import MoP
 
 #: New samples per step, and how many of the latest ones a step draws from.
 NEW_PER_STEP, BUFFER = 1, 500
-#: Crops of this size come first, many at a time; in the last part whole samples, a few at a time.
-CROP_PX, WHOLE_SHARE, FEWER = 128, 0.15, 4
+#: Crops come first, many at a time; in the last part of the steps whole samples, a few at a time.
+WHOLE_SHARE, FEWER = 0.15, 4
 #: Smoke of fewer pixels than this, found or not, hardly counts in the overlap of an image.
 SPECK_PX = 50
 #: Share of crops that are put where there is smoke.
@@ -164,7 +164,7 @@ def draw(kind: Kind, buffer: Sequence[Item], step: int, args: argparse.Namespace
     old = rng.integers(0, len(buffer), count - len(new)).tolist()
     images, available, targets = [], [], []
     for image, there, target in (buffer[i] for i in [*new, *old]):
-        part = np.s_[:, :] if whole else crop(target, rng)
+        part = np.s_[:, :] if whole else crop(target, kind.crop_px, rng)
         image, target = image[(slice(None), *part)].float(), target[part]
         turns = 0 if kind.upright else int(rng.integers(4))
         image, target = torch.rot90(image, turns, (1, 2)), torch.rot90(target, turns, (0, 1))
@@ -175,7 +175,7 @@ def draw(kind: Kind, buffer: Sequence[Item], step: int, args: argparse.Namespace
     return torch.stack(images), torch.stack(available), torch.stack(targets)
 
 
-def crop(target: Tensor, rng: np.random.Generator) -> tuple[slice, slice]:
+def crop(target: Tensor, side: int, rng: np.random.Generator) -> tuple[slice, slice]:
     """Return a random part of a sample, more often than not where there is smoke."""
     height, width = target.shape
     y, x = int(rng.integers(height)), int(rng.integers(width))
@@ -184,9 +184,9 @@ def crop(target: Tensor, rng: np.random.Generator) -> tuple[slice, slice]:
         if len(smoke):
             near = 4 * smoke[int(rng.integers(len(smoke)))].numpy()
             y, x = (near + rng.integers(-40, 41, 2)).tolist()
-    top = min(max(0, y - CROP_PX // 2), height - CROP_PX)
-    left = min(max(0, x - CROP_PX // 2), width - CROP_PX)
-    return slice(top, top + CROP_PX), slice(left, left + CROP_PX)
+    top = min(max(0, y - side // 2), height - side)
+    left = min(max(0, x - side // 2), width - side)
+    return slice(top, top + side), slice(left, left + side)
 
 
 def one_step(

@@ -269,9 +269,8 @@ def tiny(scripts, monkeypatch):
     monkeypatch.setattr(
         scripts.train, "build", lambda name, row: MoP(bands=8, band_groups=4, dim=16)
     )
-    small = replace(scripts.kinds.KINDS["mss"], size_px=64)
+    small = replace(scripts.kinds.KINDS["mss"], size_px=64, crop_px=32)
     monkeypatch.setitem(scripts.kinds.KINDS, "mss", small)
-    monkeypatch.setattr(scripts.train, "CROP_PX", 32)
     return scripts.train
 
 

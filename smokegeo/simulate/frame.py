@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -168,20 +168,34 @@ def _emission(
     )
 
 
-def expose(stage: Stage, smoke: Layer, bands: BandSet, rng: np.random.Generator) -> Exposed:
-    """Return what the sensor records of a stage with smoke in it, band after band."""
+def is_judged(band: Band) -> bool:
+    """Say whether annotators look at a band: they see pictures of light, not of heat or SWIR."""
+    return (band.wavelength_nm or 0) < _JUDGED_BELOW_NM
+
+
+def expose(
+    stage: Stage,
+    smoke: Layer,
+    bands: BandSet,
+    rng: np.random.Generator,
+    judged: Callable[[Band], bool] = is_judged,
+) -> Exposed:
+    """Return what the sensor records of a stage with smoke in it, band after band.
+
+    `judged` says in which bands people look for the smoke.
+    """
     shape = stage.shape
     values = np.empty((len(bands), *shape), dtype=stage.sensor.dtype)
     opacity = np.zeros(shape, dtype=np.float32)
     change = np.zeros(shape, dtype=np.float32)
-    judged = sum(1 for band in bands if is_judged(band))
+    looked_at = sum(1 for band in bands if judged(band))
     for position, band in enumerate(bands):
         light, smoke_opacity, difference = band_light(stage, smoke, band)
         values[position] = stage.sensor.record(light, position, rng)
-        if is_judged(band):
-            opacity += smoke_opacity / np.float32(judged)
+        if judged(band):
+            opacity += smoke_opacity / np.float32(looked_at)
             # Over plants smoke is brighter in the visible and darker in NIR: it is seen in both.
-            change += np.abs(difference) / np.float32(judged)
+            change += np.abs(difference) / np.float32(looked_at)
     return Exposed(values, opacity, change / np.float32(stage.light))
 
 
@@ -235,11 +249,6 @@ def _glow(stage: Stage, layer: Layer, nm: float, warmth_k: float) -> Field | flo
     if nm > THERMAL_NM:
         return (warmth_k - _COLDEST_K) / stage.thermal_span_k
     return layer.glow(nm) * np.float32(stage.light)
-
-
-def is_judged(band: Band) -> bool:
-    """Say whether annotators look at a band: they see pictures of light, not of heat or SWIR."""
-    return (band.wavelength_nm or 0) < _JUDGED_BELOW_NM
 
 
 def _is_thermal(band: Band) -> bool:
