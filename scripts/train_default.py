@@ -184,8 +184,8 @@ def crop(target: Tensor, side: int, rng: np.random.Generator) -> tuple[slice, sl
         if len(smoke):
             near = 4 * smoke[int(rng.integers(len(smoke)))].numpy()
             y, x = (near + rng.integers(-40, 41, 2)).tolist()
-    top = min(max(0, y - side // 2), height - side)
-    left = min(max(0, x - side // 2), width - side)
+    top = max(0, min(y - side // 2, height - side))
+    left = max(0, min(x - side // 2, width - side))
     return slice(top, top + side), slice(left, left + side)
 
 

@@ -170,6 +170,45 @@ def test_faint_smoke_among_clouds_is_left_open(scripts):
     assert (scripts.common.label(opacity, change, clouds) == scripts.common.IGNORED).all()
 
 
+def test_a_veil_is_labelled_over_forest_and_left_open_over_bright_sand(scripts):
+    opacity = np.full((64, 64), 0.3, np.float32)
+    change = np.full((64, 64), 0.05, np.float32)
+    forest, sand = (np.full((64, 64), light, np.float32) for light in (0.1, 0.35))
+    label = scripts.common.label
+    assert (label(opacity, change, forest, everywhere=True) == 1).all()
+    assert (label(opacity, change, sand, everywhere=True) == scripts.common.IGNORED).all()
+    assert (label(opacity, change, sand) == 1).all()  # a plume has an edge to know it by
+
+
+def test_smoke_is_looked_for_in_the_bands_of_light_that_a_file_has(scripts):
+    def seen(*has):
+        judged = scripts.satellite.looked_at(np.array(has, bool))
+        return [band.name for band in scripts.satellite.BANDS if judged(band)]
+
+    assert seen(1, 1, 1, 1, 1, 1) == ["blue", "green", "red", "nir"]
+    assert seen(0, 0, 1, 0, 1, 1) == ["red"]
+    assert seen(0, 0, 0, 0, 1, 1) == ["swir1", "swir2"]
+
+
+def test_bands_are_left_out_only_so_far_that_smoke_can_still_be_known(scripts):
+    rng = np.random.default_rng(0)
+    for has in ([1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0]):
+        for _ in range(200):
+            kept = scripts.satellite.choose_bands(np.array(has, bool), rng)
+            assert not (kept & ~np.array(has, bool)).any()
+            assert kept[:3].sum() >= 2 or (kept[:4].any() and kept[4:].any())
+
+
+def test_a_stretched_picture_is_never_labelled_smoke_all_over(scripts):
+    forest = [a_background(scripts, FOREST)]
+    made = [scripts.satellite.satellite_sample(n, 3, forest, 48, real_share=1.0) for n in range(60)]
+    veiled = [s for s in made if s.tag.endswith(("veil", "pall"))]
+    over = [s for s in veiled if (s.target == 1).sum() > 0.8 * max(1, (s.target != 255).sum())]
+    assert over
+    assert all(s.trusted.all() for s in over)
+    assert any(not s.trusted.any() for s in veiled)
+
+
 def make_particles():
     from smokegeo.simulate.optics import draw_smoke
 
@@ -346,7 +385,7 @@ def test_crops_stay_inside_and_go_where_the_smoke_is(scripts):
     target = torch.zeros(256, 256, dtype=torch.uint8)
     target[200:216, 8:24] = 1
     rng = np.random.default_rng(0)
-    parts = [scripts.train.crop(target, rng) for _ in range(200)]
+    parts = [scripts.train.crop(target, 128, rng) for _ in range(200)]
     assert all(target[part].shape == (128, 128) for part in parts)
     with_smoke = np.mean([bool((target[part] == 1).any()) for part in parts])
     assert with_smoke > 0.5  # by chance it would be a third

@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from smokegeo.benchmark.plan import WHOLE, Entry, Plan
+from smokegeo.errors import InputError
 from smokegeo.files import atomic_file
 from smokegeo.models.config import ABLATION
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training and its scores; `report` is that of `smokegeo.metrics`, as plain values."""
+    """One training and its scores; `report` is that of `smokegeo.metrics`, as plain values.
 
+    `key` is the same for trainings on the same data with the same settings, wherever they ran.
+    """
+
+    key: str
     name: str
     model: str
     variant: str
@@ -76,6 +81,20 @@ class Results:
                 for (name, seed), why in self.left_out.items()
             ],
         }
+
+
+def read_runs(path: Path) -> dict[str, Run]:
+    """Return the trainings in a results.json by their keys."""
+    try:
+        found = [Run(**run) for run in json.loads(path.read_text("utf-8"))["runs"]]
+        return {run.key: run for run in found if run.report["total"] is not None}
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"{path}: is not the results.json of this version's benchmark. "
+            "Name a file that `smokegeo benchmark` wrote."
+        ) from error
 
 
 def mean_and_range(values: list[float | None]) -> tuple[float, float, float] | None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -48,8 +48,13 @@ class Job:
     folder: Path
 
 
-def benchmark(plan: Plan, out: Path, machine: Machine) -> Results:
-    """Do what is not done yet; write the tables anew after each training."""
+def benchmark(
+    plan: Plan, out: Path, machine: Machine, known: Mapping[str, Run] | None = None
+) -> Results:
+    """Do what is not done yet; write the tables anew after each training.
+
+    `known` are trainings that were done elsewhere, by their keys.
+    """
     layout = load_layout(plan.root, plan.dataset)
     require_sound(layout, deep=True)
     reader = dataset_class(plan.dataset)
@@ -65,7 +70,8 @@ def benchmark(plan: Plan, out: Path, machine: Machine) -> Results:
         for number, job in enumerate(jobs, start=1):
             label = f"{job.entry.name}, seed {job.seed} ({number} of {len(jobs)})"
             try:
-                results.runs.append(_finished(job, plan, layout, machine, label))
+                run = _known(job, plan, known or {}, label)
+                results.runs.append(run or _finished(job, plan, layout, machine, label))
             except (KeyboardInterrupt, SystemExit):
                 log.info("interrupted in %s; the same command goes on from here", label)
                 raise
@@ -129,6 +135,16 @@ def _data_mark(root: Path) -> str:
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
+def _known(job: Job, plan: Plan, known: Mapping[str, Run], label: str) -> Run | None:
+    """Return the result of a training that was done elsewhere; its cost if of the same size."""
+    run = known.get(job.folder.name)
+    if run is None or (job.folder / "result.json").is_file():
+        return None
+    log.info("%s: done elsewhere", label)
+    wanted = plan.speed_px and run.cost.get("size_px") == plan.speed_px
+    return run if wanted else replace(run, cost={})
+
+
 def _finished(job: Job, plan: Plan, layout: Layout, machine: Machine, label: str) -> Run:
     """Return the result of a training that was done before, or do it."""
     kept = job.folder / "result.json"
@@ -174,6 +190,7 @@ def _scored(job: Job, model_file: Path, plan: Plan, machine: Machine) -> Run:
     model = load_model(model_file)
     report = evaluate(model, dataset_class(plan.dataset)(plan.root, "test"))
     return Run(
+        key=job.folder.name,
         name=job.entry.name,
         model=job.entry.model,
         variant=job.entry.variant,

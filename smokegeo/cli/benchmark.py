@@ -44,6 +44,13 @@ from smokegeo.cli.main import command
     help="Folder for trainings and tables; the same command goes on in it.",
 )
 @click.option(
+    "--results",
+    type=click.Path(dir_okay=False, path_type=Path),
+    multiple=True,
+    help="A results.json of the same comparison from elsewhere: what it has is not trained again. "
+    "May be given several times.",
+)
+@click.option(
     "--speed-size",
     "speed_px",
     type=click.IntRange(min=0),
@@ -61,6 +68,7 @@ def benchmark(
     budget: str,
     seeds: str,
     out: Path,
+    results: tuple[Path, ...],
     speed_px: int,
     accelerator: str,
     precision: str,
@@ -85,6 +93,7 @@ def benchmark(
     """
     from smokegeo.benchmark.budget import Budget
     from smokegeo.benchmark.plan import Plan, choose
+    from smokegeo.benchmark.results import read_runs
     from smokegeo.benchmark.run import benchmark as run
     from smokegeo.benchmark.tables import markdown
     from smokegeo.datasets import dataset_class, default_root
@@ -101,8 +110,9 @@ def benchmark(
         speed_px,
     )
     machine = Machine(accelerator, "1", "auto", precision, workers)
-    results = run(plan, out, machine)
-    click.echo(markdown(results))
+    known = {key: done for path in results for key, done in read_runs(path).items()}
+    found = run(plan, out, machine, known)
+    click.echo(markdown(found))
     figure = ", .png" if speed_px else ""
     click.echo(f"wrote {out / 'benchmark.md'} and, beside it, .csv{figure} and results.json")
 

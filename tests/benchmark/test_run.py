@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 
 import pytest
 from filelock import FileLock
@@ -11,9 +12,10 @@ from filelock import FileLock
 from smokegeo.benchmark import run as module
 from smokegeo.benchmark.budget import Budget
 from smokegeo.benchmark.plan import Plan, choose
+from smokegeo.benchmark.results import read_runs
 from smokegeo.benchmark.run import benchmark
 from smokegeo.datasets.layout import load_layout
-from smokegeo.errors import ModelError, Terminated, UsageError
+from smokegeo.errors import InputError, ModelError, Terminated, UsageError
 from smokegeo.task import MoPSegmentationTask
 from smokegeo.train import Machine
 
@@ -159,3 +161,40 @@ def test_two_benchmarks_do_not_share_a_folder(plan, tmp_path):
     (tmp_path / "out").mkdir()
     with FileLock(tmp_path / "out" / ".lock"), pytest.raises(UsageError, match="at work there"):
         benchmark(plan, tmp_path / "out", CPU)
+
+
+def test_what_was_trained_elsewhere_is_not_trained_again(plan, tmp_path, trained):
+    first = benchmark(plan, tmp_path / "there", CPU)
+    known = read_runs(tmp_path / "there" / "results.json")
+    two = Plan(plan.dataset, plan.root, plan.entries, TINY, seeds=(0, 1), speed_px=0)
+    both = benchmark(two, tmp_path / "here", CPU, known)
+    assert [seed for _, seed, _ in trained] == [0, 1]
+    assert both.runs[0] == first.runs[0]
+    longer = Budget(iterations=3, batch=2, crop=32)
+    other = Plan(plan.dataset, plan.root, plan.entries, longer, speed_px=0)
+    benchmark(other, tmp_path / "here", CPU, known)
+    assert len(trained) == 3  # another budget is another training
+
+
+def test_costs_from_elsewhere_count_if_they_are_of_the_same_size(plan, tmp_path, trained):
+    benchmark(plan, tmp_path / "there", CPU)
+    known = {
+        key: replace(run, cost={"size_px": 48, "cpu_ms": 1.0, "threads": 1})
+        for key, run in read_runs(tmp_path / "there" / "results.json").items()
+    }
+    for size, counted in ((48, True), (64, False)):
+        sized = Plan(plan.dataset, plan.root, plan.entries, TINY, speed_px=size)
+        (run,) = benchmark(sized, tmp_path / f"here{size}", CPU, known).runs
+        assert bool(run.cost) == counted
+    assert len(trained) == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"runs": [{"name": "mop"}]}', '{"runs": 3}'])
+def test_a_file_that_is_no_results_is_refused_in_one_line(text, tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="that `smokegeo benchmark` wrote") as refusal:
+        read_runs(path)
+    assert "\n" not in str(refusal.value)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_runs(tmp_path / "nowhere.json")

@@ -35,7 +35,8 @@ def made(entry, seed, total, cost=True):
         "scenarios": {},
     }
     return Run(
-        entry.name, entry.model, entry.variant, entry.row, seed, 600, 5.0, 3_190_000, 0.5,
+        f"{entry.name}-{seed}", entry.name, entry.model, entry.variant, entry.row, seed, 600, 5.0,
+        3_190_000, 0.5,
         "2026-11-16", "2 cores of a test", report, COST if cost else {},
     )  # fmt: skip
 
