@@ -57,9 +57,9 @@ def read_photos(folder: Path) -> list[Photo]:
 
 
 def fold_of(photo: Photo, photos: Sequence[Photo], folds: int = FOLDS) -> int:
-    """Return the fold of a photograph; those of one fire and camera share it."""
-    fires = sorted({_fire(p) for p in photos})
-    return fires.index(_fire(photo)) % folds
+    """Return the fold of a photograph; those of one camera share it, whatever fire they show."""
+    cameras = sorted({_camera(p) for p in photos})
+    return cameras.index(_camera(photo)) % folds
 
 
 def without_fold(photos: Sequence[Photo], fold: int) -> list[Photo]:
@@ -67,8 +67,9 @@ def without_fold(photos: Sequence[Photo], fold: int) -> list[Photo]:
     return [photo for photo in photos if fold_of(photo, photos) != fold]
 
 
-def _fire(photo: Photo) -> str:
-    return photo.name.split("__")[0]
+def _camera(photo: Photo) -> str:
+    """Return the camera in a name: DAY_FIRE_CAMERA__TIME."""
+    return photo.name.split("__")[0].split("_")[-1]
 
 
 def mss_sample(
@@ -85,7 +86,8 @@ def mss_sample(
     if veiled:  # a drone above its smoke
         style, layer = "pall", pall(stage.shape, stage.smoke, rng, thin=bool(rng.random() < 0.4))
     elif rng.random() < 0.3:
-        layer = farther(layer, rng)
+        horizon = stage.scenery.horizon_px
+        layer = farther(layer, rng, ground=None if horizon is None else (horizon, 0.95 * size))
     exposed = expose(stage, layer, bands, rng)
     values = exposed.values.astype(np.float32)
     seen = values[:3].mean(axis=0) / 255

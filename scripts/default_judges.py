@@ -56,6 +56,8 @@ def as_picture(kind: Kind, sample: Sample, name: str) -> Picture:
     values, measured = sample.values[places], bool(sample.trusted.all())
     if kind.dtype == "uint16" and len(kind.bands) == 6 and not measured:
         values = np.rint(values * (255 / 10_000)).astype(np.uint8)
+    elif kind.dtype == "uint8" and not measured:  # colours and heat of 8 bits
+        values = np.rint(np.clip(values, 0, 255)).astype(np.uint8)
     elif kind.dtype == "uint16":
         values = np.rint(np.clip(values, 0, 65_535)).astype(np.uint16)
     bands = tuple(kind.bands.names[i] for i in places)
@@ -66,18 +68,21 @@ def network_judge(path: Path, threads: int = 1) -> Judge:
     """Return a model as a judge: what `predict` would draw, tile by tile, in its own scaling."""
 
     def judge(picture: Picture) -> NDArray[np.float32]:
-        values = picture.values.astype(np.float32, copy=True)
-        values[:, ~picture.valid] = np.nan
-        whole = picture.values.dtype.kind in "ui" and picture.valid.all()
+        values, nodata = picture.values.copy(), None
+        if values.dtype.kind in "ui":  # a file of whole numbers stays one: its type says much
+            blank = np.iinfo(values.dtype).max
+            nodata = "none" if picture.valid.all() else str(blank)
+            values = np.minimum(values, blank - 1).astype(values.dtype)
+            values[:, ~picture.valid] = blank
+        else:
+            values[:, ~picture.valid] = np.nan
         array = xr.DataArray(
-            picture.values if whole else values,
+            values,
             dims=("band", "y", "x"),
             coords={"band": list(picture.bands)},
             name=picture.name,
         )
-        options = SceneOptions(
-            pixel_coords=True, bands=",".join(picture.bands), nodata="none" if whole else None
-        )
+        options = SceneOptions(pixel_coords=True, bands=",".join(picture.bands), nodata=nodata)
         scene = open_scene(array, options)
         request = Request(model=path, effort=Effort(threads=threads))
         ready = prepare(scene, request)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from smokegeo.bandnames import guess_sensor, is_auxiliary, parse_band_name
 from smokegeo.bands import Band, BandSet
@@ -47,13 +49,20 @@ _ENVI_UNITS = {
     "mm": 1e6,
 }
 
+#: How much of an alpha band is looked at, and the share of its pixels that two values must make up
+#: if it is a mask.
+_LOOK_PX, _MASK_SHARE = 512, 0.9
+
 #: Descriptions that programs fill in by themselves: `Band 1`, `Layer_2`, `3`, `Gray`.
 _FILLER = re.compile(r"(?:(?:band|layer|channel)[ _.-]?)?[\d.]*|gr[ae]y|undefined|unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class RasterMeta:
-    """What a raster file says about its bands; one entry per band in each sequence."""
+    """What a raster file says about its bands; one entry per band in each sequence.
+
+    `graded` are the one-based bands marked alpha whose pixels are of many values, unlike a mask's.
+    """
 
     descriptions: Sequence[str | None]
     colours: Sequence[str] = ()
@@ -61,6 +70,7 @@ class RasterMeta:
     envi: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
     filename: str = ""
+    graded: Sequence[int] = ()
 
     @property
     def count(self) -> int:
@@ -70,24 +80,48 @@ class RasterMeta:
 
 @dataclass(frozen=True, slots=True)
 class BandReading:
-    """The bands found, the one-based raster band of each, where that was read, and doubts."""
+    """The bands found, the one-based raster band of each, where that was read, and doubts.
+
+    `notes` are what was decided without a doubt and may still be news.
+    """
 
     bands: BandSet
     indexes: tuple[int, ...]
     source: str
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def raster_meta(src: DatasetReader) -> RasterMeta:
     """Collect the band metadata of an open raster."""
+    colours = tuple(colour.name for colour in src.colorinterp)
+    nameless = [i for i in src.indexes if colours[i - 1] == "alpha" and not src.descriptions[i - 1]]
     return RasterMeta(
         descriptions=tuple(src.descriptions),
-        colours=tuple(colour.name for colour in src.colorinterp),
+        colours=colours,
         imagery=tuple(src.tags(i, ns="IMAGERY") for i in src.indexes),
         envi=src.tags(ns="ENVI"),
         tags=src.tags(),
         filename=src.name.replace("\\", "/").rpartition("/")[2],
+        graded=tuple(i for i in nameless if _is_graded(src, i)),
     )
+
+
+def _is_graded(src: DatasetReader, index: int) -> bool:
+    """Say whether a band has more values than a mask, going by the middle of the raster."""
+    from smokegeo.scene.rasters import READ_ERRORS
+
+    height, width = (
+        min(_LOOK_PX, block, side)
+        for block, side in zip(src.block_shapes[index - 1], src.shape, strict=True)
+    )
+    row, column = (src.height - height) // 2, (src.width - width) // 2
+    try:
+        pixels = src.read(index, window=((row, row + height), (column, column + width)))
+    except READ_ERRORS:  # damage is found, and said, where the pixels are used
+        return False
+    counts = np.sort(np.unique(pixels, return_counts=True)[1])
+    return bool(counts[-2:].sum() < _MASK_SHARE * pixels.size)
 
 
 def read_bands(
@@ -106,8 +140,28 @@ def read_bands(
     for reader in readers:
         reading = reader(meta, data)
         if reading is not None:
-            return reading
-    return _from_count(data)
+            return _about_alpha(reading, meta)
+    return _about_alpha(_from_count(data), meta)
+
+
+def _about_alpha(reading: BandReading, meta: RasterMeta) -> BandReading:
+    """Say which bands are taken for masks: programs mark the fourth of any four as alpha."""
+    masks = [
+        i
+        for i, (text, colour) in enumerate(zip(meta.descriptions, meta.colours, strict=False), 1)
+        if colour == "alpha" and not text and i not in reading.indexes
+    ]
+    warnings, notes = [*reading.warnings], [*reading.notes]
+    for index in masks:
+        taken = f"band {index} is marked alpha and taken for a mask"
+        names = [*reading.bands.names]
+        names.insert(index - 1, "nir")
+        remedy = f"if it is near infrared, give --bands {','.join(names)}"
+        if index in meta.graded:
+            warnings.append(f"{taken}, though it has many values; {remedy}")
+        else:
+            notes.append(f"{taken}; {remedy}")
+    return replace(reading, warnings=tuple(warnings), notes=tuple(notes))
 
 
 def _data_indexes(meta: RasterMeta) -> tuple[int, ...]:

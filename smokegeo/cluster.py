@@ -106,8 +106,8 @@ def _start(job: Job, request: Request, everything: ExitStack) -> _Started:
     work = stack.enter_context(
         open_work(
             _anchor(outputs),
-            scene.width,
-            scene.height,
+            ready.plan.scene.width,
+            ready.plan.scene.height,
             fingerprint(ready),
             resume=request.resume,
         )
@@ -136,8 +136,7 @@ def _finish(
                 for row, start, lines in swept:
                     started.work.raster.write(start, lines)
                     started.work.save(row + 1, damaged)
-            plan = started.plan
-            return finish(started.work, plan.scene, plan.fit, started.threshold, outputs, request)
+            return finish(started.work, started.plan, started.threshold, outputs, request)
     except Exception as error:
         return as_failure(scene_path, error)
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.datasets.transforms import without_value
 from smokegeo.errors import ModelError
 from smokegeo.metrics import ImageScore, Report, count, report
-from smokegeo.modelfile import Model
+from smokegeo.modelfile import Card, Model
 from smokegeo.progress import track
 from smokegeo.radiometry import Scaling
 from smokegeo.torchgeo_api import frame_slices
@@ -27,6 +27,18 @@ def evaluate(model: Model, dataset: SmokeDataset, threshold: float | None = None
         ImageScore(frame, count(probability >= level, labels), tags)
         for frame, tags, probability, labels in probabilities(model, dataset)
     )
+
+
+def split_by_scene(card: Card, dataset: str) -> bool:
+    """Return whether the model was trained on this kind of dataset with scenes kept together.
+
+    Data without splits of their own are dealt anew whenever they are opened. Dealt in another way
+    than for the training, the test split would hold frames the model was trained on.
+    """
+    config = card.training.get("config")
+    if not isinstance(config, Mapping) or config.get("dataset") != dataset:
+        return False
+    return config.get("by_scene") is True
 
 
 def probabilities(

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from smokegeo.scene.scene import Scene
 
 log = logging.getLogger(__name__)
 
+#: Cameras on drones see pixels up to this size.
+_CAMERA_M = 2.0
 #: Share of a model's bands from which on the size of pixels decides between models.
 _ENOUGH = 0.5
 
@@ -66,21 +69,23 @@ def fit_model(scene: Scene, name: str | Path | None = None) -> Fit:
 
 
 def rank_models(bands: BandSet, pixel_m: tuple[float, float] | None = None) -> list[Fit]:
-    """Return the bundled models, best first: the one that has all its bands, or most of them.
+    """Return the bundled models, best first: made for such pixels, with most of its bands.
 
     It is a model's own bands that count: a satellite's red edge and NIR also lie within those of a
-    25-band camera, and say little of what that model knows. Where none has all, as with colours,
-    which satellites and cameras share, the size of the pixels on the ground tells.
+    25-band camera, and say little of what that model knows. Colours and heat are seen by satellites
+    and cameras alike: the size of the pixels on the ground tells. A scene without a place may be of
+    a satellite still, if it has all bands of its model.
     """
     fits = []
     for path in bundled_models().values():
         card = read_card(path)
         fits.append(Fit(path, card, match_bands(bands, card.bands)))
 
-    def rank(fit: Fit) -> tuple[bool, bool, float, int, str]:
+    def rank(fit: Fit) -> tuple[Any, ...]:
         share = len(fit.used) / len(fit.card.bands)
         suits = share >= _ENOUGH and knows_pixels(fit.card, pixel_m)
-        return share < 1, not suits, -share, -len(fit.used), fit.card.name
+        first = (share < 1, not suits) if pixel_m is None else (not suits, share < 1)
+        return *first, -share, -len(fit.used), fit.card.name
 
     return sorted(fits, key=rank)
 
@@ -93,15 +98,39 @@ def knows_pixels(card: Card, pixel_m: tuple[float, float] | None) -> bool:
     return 0.5 * low <= math.sqrt(pixel_m[0] * pixel_m[1]) <= 2 * high
 
 
+def doubt_of(fit: Fit, pixel_m: tuple[float, float] | None) -> str | None:
+    """Return why a model may not know pixels of this size; nothing is said of unplaced scenes."""
+    card = fit.card
+    if pixel_m is None or knows_pixels(card, pixel_m):
+        return None
+    side = math.sqrt(pixel_m[0] * pixel_m[1])
+    if card.resolution_m is not None:
+        low, high = card.resolution_m
+        return (
+            f"the model was trained on pixels of {low:g} to {high:g} m; these are of {side:.3g} m"
+        )
+    # Of a model of the user's own, no size means that it is not known.
+    if side > _CAMERA_M and fit.path in bundled_models().values():
+        return f"the model was made for views of cameras, not for pixels of {side:.3g} m"
+    return None
+
+
 def refuse_misfit(scene: Scene, fit: Fit) -> None:
     """Refuse a scene without any band the model needs, naming both sides."""
     card = fit.card
     needed = int(card.input.get("min_bands", 1))
     if len(fit.used) >= needed:
         _say_absent(scene, fit)
+        if doubt := doubt_of(fit, pixel_size_m(scene.place, scene.width, scene.height)):
+            log.warning("%s: %s", scene.name, doubt)
         if doubt := card.training.get("provisional"):
             log.warning("model '%s' is provisional: %s", card.name, doubt)
         return
+    if len(scene.bands) == 1 and needed > 1:
+        raise InputError(
+            f"{scene.name} has one band ({scene.bands[0].name}), and smoke is known by {needed} at "
+            "least. Name the folder that holds all bands of the scene, or stack them in one file."
+        )
     wanted = _span(card.bands)
     unnamed = "" if scene.bands_from != "band count" else " Name them with --bands or --sensor."
     raise InputError(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from smokegeo.estimate import Estimate, estimate
-from smokegeo.fitting import knows_pixels, rank_models
+from smokegeo.fitting import doubt_of, rank_models
 from smokegeo.modelfile import bundled_models
 from smokegeo.pipeline import Request, prepare
 from smokegeo.radiometry import in_digits
@@ -105,12 +105,9 @@ def inspect(scene: Scene, request: Request) -> Inspection:
         return Inspection(*look_for_blanks(scene, found, everything), pixel)
     ready = prepare(scene, request)
     plan, threshold = ready.plan, ready.threshold
-    scene, card = plan.scene, plan.fit.card
+    scene, card = plan.part, plan.fit.card
     found = survey(scene, everything)
-    doubts = []
-    if pixel is not None and card.resolution_m is not None and not knows_pixels(card, pixel):
-        low, high = card.resolution_m
-        doubts.append(f"the model was trained on pixels of {low:g} to {high:g} m")
+    doubt = doubt_of(plan.fit, pixel)
     return Inspection(
         scene,
         found,
@@ -119,8 +116,8 @@ def inspect(scene: Scene, request: Request) -> Inspection:
         tuple(plan.fit.matching.lines()),
         ready.units,
         threshold,
-        estimate(scene, plan.grid, ready.engine),
-        tuple(doubts),
+        estimate(plan.scene, plan.grid, ready.engine),
+        () if doubt is None else (doubt,),
     )
 
 

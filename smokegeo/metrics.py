@@ -124,13 +124,14 @@ def report(scores: Iterable[ImageScore]) -> Report:
     images = list(scores)
     empty = [image for image in images if image.scale is None]
     false = sum((image.counts for image in empty), Counts())
+    judged = false.fp + false.tn  # 0 as well if every pixel of these images is ignored
     tags = sorted({tag for image in images for tag in image.scenarios})
     return Report(
         scales={name: _row([i for i in images if i.scale == name]) for name in SCALES},
         total=_row(images),
         scenarios={tag: _row([i for i in images if tag in i.scenarios]) for tag in tags},
         images_without_smoke=len(empty),
-        false_share_without_smoke=false.fp / (false.fp + false.tn) if empty else None,
+        false_share_without_smoke=false.fp / judged if judged else None,
     )
 
 

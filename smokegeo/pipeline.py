@@ -24,9 +24,9 @@ from smokegeo.fitting import Fit, fit_model
 from smokegeo.heap import give_back
 from smokegeo.labels import Place
 from smokegeo.outlines.vectorize import outline_strips
-from smokegeo.probability import NODATA, Rows
+from smokegeo.probability import Part, Rows, analysed_share
 from smokegeo.progress import track
-from smokegeo.radiometry import choose_scaling
+from smokegeo.radiometry import Units, choose_scaling
 from smokegeo.scene.opening import open_scene
 from smokegeo.scene.options import SceneOptions
 from smokegeo.scene.scene import Scene
@@ -34,7 +34,7 @@ from smokegeo.survey import look_for_blanks, survey
 from smokegeo.sweep import Plan, sweep
 from smokegeo.tiles import Grid
 from smokegeo.views import make_recipe
-from smokegeo.work import RowFile, Work, open_work, work_path
+from smokegeo.work import Work, open_work, work_path
 from smokegeo.writing.outputs import Outputs
 from smokegeo.writing.polygons import place
 
@@ -63,12 +63,20 @@ class Request:
     model: str | Path | None = None
     scene: SceneOptions = field(default_factory=SceneOptions)
     scale: float | None = None
+    offset: float | None = None
     tile_px: int | None = None  # the card's
     overlap_px: int | None = None  # the card's
     effort: Effort = field(default_factory=Effort)
     outline: Outline = field(default_factory=Outline)
     resume: bool = False
     yes: bool = False
+
+    @property
+    def units(self) -> Units | None:
+        """What the user said of the scene's numbers, if anything."""
+        if self.scale is None and self.offset is None:
+            return None
+        return Units(1.0 if self.scale is None else self.scale, self.offset or 0.0)
 
 
 @dataclass(frozen=True)
@@ -107,15 +115,19 @@ def predict_scene(
     with tempfile.TemporaryDirectory() as nowhere:  # for results that are only returned
         anchor = outputs.polygons or Path(nowhere) / "smoke"
         if not request.yes:
-            refuse_unpayable(scene, cost := estimate(scene, plan.grid, engine))
+            refuse_unpayable(scene, cost := estimate(plan.scene, plan.grid, engine))
             need_space(anchor.parent, cost.disk_bytes)
             log.info("%s: %s", scene.name, cost.words())
         with open_work(
-            anchor, scene.width, scene.height, fingerprint(ready), resume=request.resume
+            anchor,
+            plan.scene.width,
+            plan.scene.height,
+            fingerprint(ready),
+            resume=request.resume,
         ) as work:
             _fill(work, plan, engine, anchor)
             give_back()
-            return finish(work, plan.scene, plan.fit, ready.threshold, outputs, request)
+            return finish(work, plan, ready.threshold, outputs, request)
 
 
 def check_request(scene: Scene, outputs: Outputs, request: Request) -> None:
@@ -138,13 +150,16 @@ class Prepared:
 
 
 def prepare(scene: Scene, request: Request) -> Prepared:
-    """Decide everything that decides the map: model, bands, units, tiles, device."""
+    """Decide everything that decides the map: model, bands, units, tiles, device.
+
+    A part of a scene is seen as it is in the whole: in the same units, with what lies around it.
+    """
     fit = fit_model(scene, request.model)
     card = fit.card
     log.info("%s: model '%s', bands from %s", scene.name, card.name, scene.bands_from)
-    found = survey(scene, fit.used)
+    found = survey(scene.entire, fit.used)
     scene, found = look_for_blanks(scene, found, fit.used)
-    scaling = choose_scaling(scene, found, fit.matching, card, request.scale)
+    scaling = choose_scaling(scene, found, fit.matching, card, request.units)
     log.info("%s: %s", scene.name, scaling.words)
     recipe = make_recipe(
         card.views,
@@ -156,17 +171,22 @@ def prepare(scene: Scene, request: Request) -> Prepared:
     )
     tile = request.tile_px or card.tile_px
     overlap = min(card.overlap_px, tile // 4) if request.overlap_px is None else request.overlap_px
-    grid = Grid(scene.width, scene.height, tile, overlap)
+    around, wanted = scene.grown(overlap)
+    grid = Grid(around.width, around.height, tile, overlap)
     threshold = card.threshold if request.outline.threshold is None else request.outline.threshold
     engine = Engine(fit, request.effort.resolved(), recipe.available)
-    return Prepared(Plan(scene, fit, recipe, grid), engine, threshold, scaling.words)
+    return Prepared(Plan(around, fit, recipe, grid, wanted), engine, threshold, scaling.words)
 
 
 def finish(
-    work: Work, scene: Scene, fit: Fit, threshold: float, outputs: Outputs, request: Request
+    work: Work, plan: Plan, threshold: float, outputs: Outputs, request: Request
 ) -> Prediction:
     """Draw the outlines of a finished probability map and write all that was asked for."""
-    raster = work.raster
+    scene, fit = plan.part, plan.fit
+    raster: Rows = work.raster
+    if plan.wanted is not None and plan.wanted != plan.scene.whole:
+        box = plan.wanted
+        raster = Part(raster, box.column, box.row, box.width, box.height)
     frame = draw(
         raster,
         scene.place,
@@ -181,7 +201,7 @@ def finish(
     if request.scene.skip_damaged:
         facts["damaged_blocks"] = str(len(work.damaged))
     files = outputs.write(frame, raster, scene, threshold, facts)
-    return Prediction(frame, scene.name, fit.card.name, threshold, _analysed(raster), files)
+    return Prediction(frame, scene.name, fit.card.name, threshold, analysed_share(raster), files)
 
 
 def draw(
@@ -235,6 +255,7 @@ def provenance(scene: Scene, fit: Fit, threshold: float, request: Request) -> di
                 "tta": request.effort.tta,
                 "backend": request.effort.backend,
                 "scale": request.scale,
+                "offset": request.offset,
                 "raw": request.scene.raw,
                 "bbox": request.scene.bbox,
                 "window": request.scene.window,
@@ -298,11 +319,3 @@ def _fill(work: Work, plan: Plan, engine: Engine, anchor: Path) -> None:
             "interrupted after %d of %d tiles; %s", work.rows_done * columns, len(grid), how
         )
         raise
-
-
-def _analysed(raster: RowFile) -> float:
-    count = 0
-    for start in range(0, raster.height, 1024):
-        lines = raster.rows(start, min(raster.height, start + 1024))
-        count += int((lines != NODATA).sum())
-    return count / (raster.width * raster.height)

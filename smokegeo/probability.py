@@ -66,6 +66,31 @@ class Rows(Protocol):
         """Return lines start..stop-1."""
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of a map, which may be larger."""
+
+    raster: Rows
+    column: int
+    row: int
+    width: int
+    height: int
+
+    def rows(self, start: int, stop: int) -> NDArray[np.uint8]:
+        """Return lines start..stop-1 of the part."""
+        lines = self.raster.rows(self.row + start, self.row + stop)
+        return lines[:, self.column : self.column + self.width]
+
+
+def analysed_share(raster: Rows) -> float:
+    """Return the share of a map's pixels that were analysed."""
+    count = 0
+    for start in range(0, raster.height, _BLOCK_PX):
+        lines = raster.rows(start, min(raster.height, start + _BLOCK_PX))
+        count += int((lines != NODATA).sum())
+    return count / (raster.width * raster.height)
+
+
 @contextmanager
 def create(
     path: Path, width: int, height: int, *, crs: CRS | None, transform: Affine | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,18 @@ _UNKNOWN = " (units unknown)"
 _CAMERA_FULL = (1023.0, 4095.0, 16_383.0, 65_535.0)
 #: Somewhere, in some band, every scene is darker than this reflectance.
 _DARKEST = 0.4
+#: The level of a Landsat product of Collection 2 in a file's name, and how its counts become
+#: reflectances: scale and offset. For level 1 the height of the sun is left out.
+_LANDSAT_NAME = re.compile(r"L[COTE]0[4-9]_L([12])[A-Z]{2}[_.]")
+_LANDSAT = {"1": (2e-5, -0.1), "2": (2.75e-5, -0.2)}
+
+
+@dataclass(frozen=True)
+class Units:
+    """How a user says that numbers become the model's units: scale * value + offset."""
+
+    scale: float = 1.0
+    offset: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -51,11 +64,11 @@ class Scaling:
 
 
 def choose_scaling(
-    scene: Scene, found: Survey, matching: Matching, card: Card, scale: float | None = None
+    scene: Scene, found: Survey, matching: Matching, card: Card, said: Units | None = None
 ) -> Scaling:
-    """Decide how the scene's numbers become the model's, from types and ranges alone.
+    """Decide how the scene's numbers become the model's, from types, ranges and names alone.
 
-    `found` is the survey of the matched bands, in the model's order. `scale` is the user's factor
+    `found` is the survey of the matched bands, in the model's order. `said` is the user's word
     for all bands that see light. Thermal bands are converted between kelvins and degrees.
     """
     count = len(card.bands)
@@ -63,10 +76,11 @@ def choose_scaling(
     places = [i for i, there in enumerate(matching.available) if there]
     light = [i for i in places if not is_thermal(card.bands[i])]
     words = []
+    seen = [places.index(i) for i in light]
     if light:
-        factor, reason = _light_factor(scene, found, places, light, card, scale)
+        factor, offset, reason = _light_units(scene, found, seen, light, card, said)
         for i in light:
-            factors[i] = factor
+            factors[i], offsets[i] = factor, offset
         words.append(reason)
     for i in places:
         if is_thermal(card.bands[i]):
@@ -74,9 +88,9 @@ def choose_scaling(
             words.append(reason)
             # Only a model that also sees each band in relation to the scene can do without units.
             trusted[i] = RELATIVE not in card.views or not reason.endswith(_UNKNOWN)
-    lows = [found.low[places.index(i)] * factors[i] for i in light]
-    if RELATIVE in card.views and scale is None and not _is_measured(scene, lows, card):
-        words.append("not plausible as reflectances, so only their pattern in the scene counts")
+    lows = [found.low[places.index(i)] * factors[i] + offsets[i] for i in light]
+    if RELATIVE in card.views and said is None and not _is_measured(scene, lows, card):
+        words[0] = _pattern_only(scene, found, seen)
         for i in light:
             trusted[i] = False
     else:
@@ -97,6 +111,27 @@ def _is_measured(scene: Scene, lows: Sequence[float], card: Card) -> bool:
     return not lows or math.isnan(lows[0]) or min(lows) < _DARKEST * _card_full(card)
 
 
+def _pattern_only(scene: Scene, found: Survey, seen: Sequence[int]) -> str:
+    """Say that numbers are not taken for reflectances; warn if they are counts of a sensor."""
+    if scene.dtype != "uint8":
+        log.warning(
+            "%s: no band is darker than %s, so these are counts and not reflectances, and only "
+            "their pattern is used; --scale and --offset bring them to the model's units "
+            "(Landsat Collection 2 Level 2, for one: --scale 0.275 --offset -2000)",
+            scene.name,
+            in_digits(min(found.low[i] for i in seen)),
+        )
+    return (
+        f"{scene.dtype} values {_top(found, seen)} are not plausible as reflectances, so only "
+        "their pattern in the scene counts"
+    )
+
+
+def _top(found: Survey, seen: Sequence[int]) -> str:
+    high = max(found.high[i] for i in seen)
+    return "no valid pixels" if math.isnan(high) else f"up to {in_digits(high)}"
+
+
 def is_thermal(band: Band) -> bool:
     """True if a band sees heat."""
     if band.wavelength_nm is None:
@@ -104,12 +139,13 @@ def is_thermal(band: Band) -> bool:
     return band.wavelength_nm >= _THERMAL_NM
 
 
-def full_scale(dtype: str, high: float, *, counts: bool = False) -> float:
+def full_scale(dtype: str, high: float, *, counts: bool = False, whole: bool = True) -> float:
     """Return the number that stands for "all light reflected" in data of such type and range.
 
-    1 for reflectances, 255 for pictures of 8 bits, 10000 for scaled reflectances and counts of
-    sensors, 65535 for pictures of 16 bits. With `counts` whole numbers are those of a camera,
-    whose full scale is the highest of 10, 12, 14 or 16 bits.
+    1 for reflectances, 100 for such in percent, 255 for pictures of 8 bits, 10000 for scaled
+    reflectances and counts of sensors, 65535 for pictures of 16 bits. With `counts` whole numbers
+    are those of a camera, whose full scale is the highest of 10, 12, 14 or 16 bits. `whole` says
+    that all numbers are, as in a picture that was stored as floats.
     """
     if counts and dtype != "uint8" and not dtype.startswith("float"):
         return next((full for full in _CAMERA_FULL if high <= full), _CAMERA_FULL[-1])
@@ -117,6 +153,8 @@ def full_scale(dtype: str, high: float, *, counts: bool = False) -> float:
         return 255.0
     if dtype.startswith("float") and high <= 3:
         return 1.0
+    if dtype.startswith("float") and high <= 110 and not whole:
+        return 100.0
     if dtype.startswith("float") and high <= 255:
         return 255.0
     return 10_000.0 if not high > 30_000 else 65_535.0
@@ -130,27 +168,55 @@ def _card_full(card: Card, light: Sequence[int] = ()) -> float:
     return full_scale(str(card.input.get("dtype", "uint16")), max(maxima))
 
 
-def _light_factor(
+def _light_units(
     scene: Scene,
     found: Survey,
-    places: Sequence[int],
+    seen: Sequence[int],
     light: Sequence[int],
     card: Card,
-    scale: float | None,
-) -> tuple[float, str]:
-    if scale is not None:
-        return scale, f"values times {scale:g}, as you said"
-    high = max(found.high[places.index(i)] for i in light)
-    dtype = "float32" if scene.physical else scene.dtype
-    counts = "full" in card.input
-    ours = full_scale(dtype, high if math.isfinite(high) else 0.0, counts=counts)
+    said: Units | None,
+) -> tuple[float, float, str]:
+    """Return factor and offset to the model's units, and why.
+
+    `seen` are the places of the bands of light in the survey, `light` those in the model.
+    """
+    if said is not None:
+        shift = f" and {said.offset:+g}" if said.offset else ""
+        return said.scale, said.offset, f"values times {said.scale:g}{shift}, as you said"
+    high, low = max(found.high[i] for i in seen), min(found.low[i] for i in seen)
+    dtype, top = "float32" if scene.physical else scene.dtype, _top(found, seen)
     theirs = _card_full(card, light)
-    top = "no valid pixels" if math.isnan(high) else f"up to {in_digits(high)}"
+    # A model that was trained on counts itself, or on a camera's, takes them as they are.
+    dark = min(card.statistics.minimum[i] for i in light) < _DARKEST * theirs
+    counted = dark and "full" not in card.input and low > _DARKEST * 10_000
+    counted &= not dtype.startswith("float") and theirs == full_scale("uint16", 0)
+    if counted and (name := _LANDSAT_NAME.match(scene.name)):
+        scale, offset = _LANDSAT[name[1]]
+        return (
+            scale * theirs,
+            offset * theirs,
+            (
+                f"{scene.dtype} counts {top} of Landsat level {name[1]}, by the file's name: "
+                f"times {scale:g} and {offset:+g} is reflectance (--scale decides otherwise)"
+            ),
+        )
+    ours = full_scale(
+        dtype,
+        high if math.isfinite(high) else 0.0,
+        counts="full" in card.input,
+        whole=found.whole,
+    )
+    if counted:
+        ours = 10_000.0  # nothing is dark: counts with an offset, not a picture of 16 bits
     if ours == theirs:
-        return 1.0, f"{scene.dtype} values {top}, as the model knows them"
-    return theirs / ours, (
-        f"{scene.dtype} values {top} are taken for {ours:g} = full, the model's full is "
-        f"{theirs:g}: times {theirs / ours:g} (--scale decides otherwise)"
+        return 1.0, 0.0, f"{scene.dtype} values {top}, as the model knows them"
+    return (
+        theirs / ours,
+        0.0,
+        (
+            f"{scene.dtype} values {top} are taken for {ours:g} = full, the model's full is "
+            f"{theirs:g}: times {theirs / ours:g} (--scale decides otherwise)"
+        ),
     )
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from smokegeo import __version__
 from smokegeo.errors import UsageError
-from smokegeo.pipeline import Outline, draw
-from smokegeo.probability import open_probability
+from smokegeo.pipeline import Outline, Prediction, draw
+from smokegeo.probability import analysed_share, open_probability
 from smokegeo.scene.georeference import locate
 from smokegeo.scene.opening import acquired
 from smokegeo.writing.outputs import Outputs
@@ -38,14 +38,12 @@ def redraw(prob: Path, out: Path, outline: Outline, *, overwrite: bool = False) 
             source=tags.get("scene", prob.name),
             acquired=acquired(raster.src),
         )
+        share = analysed_share(raster)
     facts = {key: tags[key] for key in _KEPT if key in tags}
     facts |= {"software": f"smokegeo {__version__}", "threshold": f"{threshold:g}"}
     files = write_polygons(frame, out, provenance=facts, style_threshold=threshold)
-    count = len(frame)
-    return (
-        f"{prob.name}: {count} smoke polygon{'' if count == 1 else 's'}. "
-        f"Wrote {', '.join(map(str, files))}."
-    )
+    result = Prediction(frame, prob.name, tags.get("model", ""), threshold, share, files)
+    return f"{result.words()} Wrote {', '.join(map(str, files))}."
 
 
 def _threshold(text: str | None, prob: Path) -> float:

@@ -26,6 +26,11 @@ Job = tuple[str, Outputs]
 
 
 @dataclass(frozen=True)
+class NamedOutputs(Outputs):
+    """Outputs that are named after their scene, so that a run that goes on finds them again."""
+
+
+@dataclass(frozen=True)
 class Summary:
     """What became of all scenes."""
 
@@ -79,12 +84,19 @@ def predict_all(
     jobs: Sequence[Job], request: Request, *, dask: str | None, say: Callable[[str], None]
 ) -> Summary:
     """Work on scene after scene; with several, one that fails does not stop the rest."""
-    if dask is not None:
+    wanted = []
+    for job in jobs:
+        if _is_kept(job, resume=request.resume):
+            say(printable(f"{job[0]}: {job[1].polygons} exists already and is kept."))
+        else:
+            wanted.append(job)
+    run: Iterable[tuple[Job, Prediction | SmokegeoError]]
+    if dask is not None and wanted:
         from smokegeo.cluster import predict_on_cluster
 
-        run = predict_on_cluster(jobs, request, dask)
+        run = predict_on_cluster(wanted, request, dask)
     else:
-        run = ((job, _try(job, request, alone=len(jobs) == 1)) for job in jobs)
+        run = ((job, _try(job, request, alone=len(jobs) == 1)) for job in wanted)
     done, failed = 0, []
     for (scene, _), result in run:
         if isinstance(result, SmokegeoError):
@@ -96,14 +108,18 @@ def predict_all(
             done += 1  # the polygons themselves are in their file, and need not be kept
             say(printable(_line(result)))
     if len(jobs) > 1:
-        say(f"{done} of {len(jobs)} scenes done.")
+        kept = len(jobs) - len(wanted)
+        say(f"{done} of {len(jobs)} scenes done{f', {kept} kept' if kept else ''}.")
         for scene, error in failed:
             say(printable(f"  failed: {scene}: {error}"))
     return Summary(done, tuple(failed))
 
 
 def outputs_for(scenes: Sequence[str], folder: Path, suffix: str, *, overwrite: bool) -> list[Job]:
-    """Return one output per scene, named after it; refuse names that meet."""
+    """Return one output per scene, named after it; refuse names that meet.
+
+    Whether an output that exists is in the way is for `predict_all` to say.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -118,9 +134,25 @@ def outputs_for(scenes: Sequence[str], folder: Path, suffix: str, *, overwrite: 
         if target in taken:
             raise UsageError(f"{scene} and {taken[target]} would both be written to {target}.")
         taken[target] = scene
-        check_output(target, overwrite=overwrite)
-        jobs.append((scene, Outputs(target, overwrite=overwrite)))
+        check_output(target, overwrite=True)
+        jobs.append((scene, NamedOutputs(target, overwrite=overwrite)))
     return jobs
+
+
+def _is_kept(job: Job, *, resume: bool) -> bool:
+    """Say whether a run that goes on leaves a scene out because its result is there.
+
+    A result is there only if it is whole. Without --resume it is in the way, which is said before
+    the first scene is begun.
+    """
+    _, outputs = job
+    target = outputs.polygons
+    if target is None or outputs.overwrite or not isinstance(outputs, NamedOutputs):
+        return False
+    if resume and target.is_file():
+        return True
+    check_output(target)
+    return False
 
 
 def _try(job: Job, request: Request, *, alone: bool) -> Prediction | SmokegeoError:

@@ -26,7 +26,7 @@ def request_from(settings: Mapping[str, Any]) -> Request:
         "scene": {f.name for f in fields(SceneOptions)},
         "effort": {f.name for f in fields(Effort)},
         "outline": {"threshold", "core", "edges", *_OUTLINE},
-        "request": {"model", "scale", "resume", "yes", *_REQUEST},
+        "request": {"model", "scale", "offset", "resume", "yes", *_REQUEST},
     }
     for name, value in settings.items():
         home = next((part for part, names in homes.items() if name in names), None)
@@ -66,9 +66,11 @@ def _check_numbers(request: Request) -> None:
     for name, (value, low) in least.items():
         if value is not None and not low <= value < math.inf:
             raise UsageError(f"{name} {value} is not a number from {low} on.")
-    scale = request.scale
-    if scale is not None and not (math.isfinite(scale) and scale != 0):
-        raise UsageError(f"scale {scale} is not a factor.")
+    scale, offset = request.scale, request.offset
+    if scale is not None and not 0 < scale < math.inf:
+        raise UsageError(f"scale {scale} is not a factor above 0.")
+    if offset is not None and not math.isfinite(offset):
+        raise UsageError(f"offset {offset} is not a number.")
 
 
 def _text(value: Any) -> Any:

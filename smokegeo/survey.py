@@ -27,7 +27,10 @@ _THREADS = 4
 
 @dataclass(frozen=True)
 class Survey:
-    """What the samples hold, one number per band looked at; without a valid pixel all are NaN."""
+    """What the samples hold, one number per band looked at; without a valid pixel all are NaN.
+
+    `whole` says that all of them are whole numbers.
+    """
 
     valid_share: float
     zero_share: float
@@ -36,6 +39,7 @@ class Survey:
     high: tuple[float, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    whole: bool = True
 
     @property
     def empty(self) -> bool:
@@ -68,6 +72,7 @@ def survey(scene: Scene, bands: Sequence[int]) -> Survey:
         _numbers(high),
         tuple(float(band.mean(dtype=np.float64)) for band in pixels),
         tuple(float(band.std(dtype=np.float64)) for band in pixels),
+        all(bool((band == np.rint(band)).all()) for band in pixels),
     )
 
 
@@ -119,7 +124,7 @@ def look_for_blanks(scene: Scene, found: Survey, bands: Sequence[int]) -> tuple[
             _percent(found.zero_share),
         )
         scene = replace(scene, zero_is_blank=True)
-        return scene, survey(scene, bands)
+        return scene, survey(scene.entire, bands)
     return scene, found
 
 

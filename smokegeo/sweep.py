@@ -12,6 +12,7 @@ from smokegeo.blockcache import block_cache
 from smokegeo.engine import Engine
 from smokegeo.fitting import Fit
 from smokegeo.infer import Loader, smoke_tiles
+from smokegeo.scene.layers import Box
 from smokegeo.scene.scene import Scene
 from smokegeo.stitch import Stitcher
 from smokegeo.tiles import Grid, Tile
@@ -20,12 +21,22 @@ from smokegeo.views import Recipe
 
 @dataclass(frozen=True)
 class Plan:
-    """All that decides the map of a scene; can be sent to another process."""
+    """All that decides the map of a scene; can be sent to another process.
+
+    `scene` may be larger than the part of it that is wanted, so that the part's edges are seen with
+    what lies around them.
+    """
 
     scene: Scene
     fit: Fit
     recipe: Recipe
     grid: Grid
+    wanted: Box | None = None
+
+    @property
+    def part(self) -> Scene:
+        """What is wanted of the scene."""
+        return self.scene if self.wanted is None else self.scene.crop(self.wanted)
 
 
 def sweep(

@@ -27,6 +27,7 @@ from smokegeo.errors import InputError, UsageError
 from smokegeo.files import check_output
 from smokegeo.modelfile import Card, save_model
 from smokegeo.models.build import full_options, refuse_unknown
+from smokegeo.stopping import SaveWhenStopped, plain_interrupts
 from smokegeo.task import MoPSegmentationTask, TrainingDivergedError
 
 log = logging.getLogger(__name__)
@@ -116,7 +117,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def train(config: TrainConfig, out: Path, machine: Machine, *, resume: bool = False) -> Path:
     """Train, keep the best checkpoint, choose the threshold, and write the model file."""
-    _hush_lightning()
+    hush_lightning()
     layout = load_layout(config.folder, config.dataset)
     require_sound(layout, deep=True)
     model_file, last = out / "model.safetensors", out / "checkpoints" / "last.ckpt"
@@ -127,13 +128,15 @@ def train(config: TrainConfig, out: Path, machine: Machine, *, resume: bool = Fa
     (out / "config.yaml").write_text(yaml.safe_dump(config.to_dict(), sort_keys=False), "utf-8")
 
     started = time.monotonic()
-    data = _data(config, machine)
+    data = data_module(config, machine)
     data.setup("fit")
     if data.statistics is None:
         raise InputError(f"{config.folder}: no statistics of the train split.")
-    task = _task(config, len(data.statistics.names))
-    trainer = _trainer(config, out, machine)
-    _fit(trainer, task, data, last, resume=resume)
+    task = new_task(config, len(data.statistics.names))
+    stop = SaveWhenStopped(last, _val_every(config))
+    trainer = _trainer(config, out, machine, stop)
+    with stop.listening():
+        _fit(trainer, task, data, last, resume=resume)
 
     trainer.save_checkpoint(last)
     _take_best(trainer, task, data)
@@ -143,7 +146,7 @@ def train(config: TrainConfig, out: Path, machine: Machine, *, resume: bool = Fa
     return model_file
 
 
-def _hush_lightning() -> None:
+def hush_lightning() -> None:
     """Silence Lightning's tips and notes on hardware; what matters, smokegeo says itself."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -155,7 +158,8 @@ def _hush_lightning() -> None:
     warnings.filterwarnings("ignore", message="You're resuming from a checkpoint that ended")
 
 
-def _data(config: TrainConfig, machine: Machine) -> SmokeDataModule:
+def data_module(config: TrainConfig, machine: Machine) -> SmokeDataModule:
+    """Return the loaders of a training."""
     return SmokeDataModule(
         config.folder,
         config.dataset,
@@ -171,7 +175,8 @@ def _data(config: TrainConfig, machine: Machine) -> SmokeDataModule:
     )
 
 
-def _task(config: TrainConfig, bands: int) -> MoPSegmentationTask:
+def new_task(config: TrainConfig, bands: int) -> MoPSegmentationTask:
+    """Return the network of a training with its first weights, its loss and its optimiser."""
     torch.manual_seed(config.seed)  # the initial weights
     return MoPSegmentationTask(
         config.model,
@@ -188,7 +193,13 @@ def _task(config: TrainConfig, bands: int) -> MoPSegmentationTask:
     )
 
 
-def _trainer(config: TrainConfig, out: Path, machine: Machine) -> lightning.Trainer:
+def _val_every(config: TrainConfig) -> int:
+    return min(config.val_every, config.iterations)
+
+
+def _trainer(
+    config: TrainConfig, out: Path, machine: Machine, stop: SaveWhenStopped
+) -> lightning.Trainer:
     callbacks: list[Callback] = [
         ModelCheckpoint(
             out / "checkpoints",
@@ -199,7 +210,7 @@ def _trainer(config: TrainConfig, out: Path, machine: Machine) -> lightning.Trai
         ),
         # At every validation, whatever the score; `save_last` of the other follows the best one.
         ModelCheckpoint(out / "checkpoints", "last", enable_version_counter=False),
-        SaveWhenStopped(out / "checkpoints" / "last.ckpt"),
+        stop,
     ]
     if config.patience is not None:
         callbacks.append(EarlyStopping("val_f1", patience=config.patience, mode="max"))
@@ -209,7 +220,7 @@ def _trainer(config: TrainConfig, out: Path, machine: Machine) -> lightning.Trai
     return lightning.Trainer(
         max_steps=config.iterations,
         max_epochs=-1,
-        val_check_interval=min(config.val_every, config.iterations),
+        val_check_interval=_val_every(config),
         check_val_every_n_epoch=None,
         accelerator=machine.accelerator,
         devices=machine.devices,
@@ -241,15 +252,11 @@ def _fit(
 ) -> None:
     try:
         start = last if resume else None
-        trainer.fit(task, datamodule=data, ckpt_path=start, weights_only=True)
+        with plain_interrupts(trainer):
+            trainer.fit(task, datamodule=data, ckpt_path=start, weights_only=True)
     except TrainingDivergedError as error:
         where = f" The last good checkpoint is {last}." if last.is_file() else ""
         raise TrainingDivergedError(f"{error}{where}") from error
-    except SystemExit as error:
-        # Lightning turns Ctrl-C into exit 1; a scheduler or shell expects 130.
-        if error.code == 1 and trainer.interrupted:
-            raise KeyboardInterrupt from error
-        raise
 
 
 def _take_best(
@@ -266,24 +273,6 @@ def _take_best(
     state = torch.load(best.best_model_path, map_location="cpu", weights_only=True)["state_dict"]
     task.load_state_dict(state, strict=True)
     trainer.validate(task, datamodule=data, verbose=False)
-
-
-class SaveWhenStopped(Callback):
-    """Write a checkpoint when the training is interrupted, so that it can be resumed."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def on_exception(
-        self,
-        trainer: lightning.Trainer,
-        pl_module: lightning.LightningModule,
-        exception: BaseException,
-    ) -> None:
-        """Save, unless the weights are not worth it."""
-        if isinstance(exception, (KeyboardInterrupt, SystemExit)):
-            trainer.save_checkpoint(self.path)
-            log.info("stopped at step %d; continue with --resume", trainer.global_step)
 
 
 class ProgressLines(Callback):

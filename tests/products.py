@@ -22,9 +22,15 @@ HLS_ID = "HLS.{kind}.T32TPS.2024243T100559.v2.0"
 
 
 def write_band(
-    path: Path, stored: int = 2000, gsd_m: float = 30.0, dtype: str = "uint16", size_px: int = 6
+    path: Path,
+    stored: int = 2000,
+    gsd_m: float = 30.0,
+    dtype: str = "uint16",
+    size_px: int = 6,
+    nodata: float | None = None,
+    scaling: tuple[float, float] | None = None,
 ) -> Path:
-    """Write one band of one value; its top left pixel is 0."""
+    """Write one band of one value, perhaps with scale and offset tags; its top left pixel is 0."""
     pixels = np.full((size_px, size_px), stored, dtype)
     pixels[0, 0] = 0
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,9 +46,12 @@ def write_band(
         dtype=dtype,
         crs="EPSG:32632",
         transform=from_origin(600000, 5100000, gsd_m, gsd_m),
+        nodata=nodata,
         **options,
     ) as dst:
         dst.write(pixels, 1)
+        if scaling is not None:
+            dst.scales, dst.offsets = (scaling[:1], scaling[1:])
     return path
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import rasterio
 from rasterio.enums import ColorInterp
+from rasterio.errors import RasterioError
+from toy_scenes import damage_block, write_scene
 
 from smokegeo.bandmeta import RasterMeta, raster_meta, read_bands
 from smokegeo.bands import match_bands
@@ -335,6 +337,31 @@ class TestColoursAndAlpha:
         assert reading.bands.names == ("red", "green", "blue", "nir")
         assert "assuming near infrared" in reading.warnings[0]
 
+    def test_an_alpha_band_of_many_values_is_a_doubt_and_another_a_note(self):
+        colours, remedy = ("red", "green", "blue", "alpha"), "give --bands red,green,blue,nir"
+        mask = read_bands(RasterMeta((None,) * 4, colours))
+        assert mask.warnings == ()
+        (note,) = mask.notes
+        assert note.startswith("band 4 is marked alpha and taken for a mask; if it is near")
+        assert note.endswith(remedy)
+        graded = read_bands(RasterMeta((None,) * 4, colours, graded=(4,)))
+        assert graded.indexes == (1, 2, 3)
+        assert "many values" in graded.warnings[0]
+        assert remedy in graded.warnings[0]
+        assert graded.notes == ()
+
+    @pytest.mark.parametrize("text", ["alpha", "mask"])
+    def test_an_alpha_band_that_says_so_is_no_news(self, text):
+        colours = ("red", "green", "blue", "alpha")
+        reading = read_bands(RasterMeta((None, None, None, text), colours))
+        assert (reading.warnings, reading.notes) == ((), ())
+
+    def test_the_users_word_on_an_alpha_band_is_not_doubted(self):
+        meta = RasterMeta((None,) * 4, ("red", "green", "blue", "alpha"), graded=(4,))
+        for bands in ("red,green,blue", "red,green,blue,nir"):
+            reading = read_bands(meta, bands=bands)
+            assert (reading.warnings, reading.notes) == ((), ())
+
     def test_false_colour_infrared(self):
         reading = read_bands(RasterMeta((None,) * 3, ("nir", "red", "green")))
         assert rounded(reading) == [845, 655, 560]
@@ -378,6 +405,9 @@ def read(path, **choice):
     with rasterio.open(path) as src:
         return read_bands(raster_meta(src), **choice)
 
+
+#: A picture whose fourth band is marked as its transparency.
+RGBA = {"photometric": "rgb", "alpha": "yes"}
 
 ENVI_HEAD = """ENVI
 samples = 4
@@ -430,6 +460,29 @@ class TestFiles:
         reading = read(write(tmp_path / "rgba.tif", 4, dtype="uint8"))
         assert reading.bands.names == ("red", "green", "blue")
         assert reading.source == "colour interpretation"
+
+    @pytest.mark.parametrize("tiled", [{}, {"tiled": True, "blockxsize": 16, "blockysize": 16}])
+    @pytest.mark.parametrize("kind", ["mask", "soft mask", "near infrared"])
+    def test_only_an_alpha_band_of_many_values_is_doubted(self, tmp_path, kind, tiled):
+        values = np.random.default_rng(1).integers(20, 200, (4, 60, 80)).astype(np.uint8)
+        if kind != "near infrared":
+            values[3] = np.where(np.arange(80) < 30, 0, 255)
+        if kind == "soft mask":
+            values[3, :, 30:34] = (50, 100, 150, 200)
+        path = write_scene(tmp_path / "a.tif", values, None, **RGBA, **tiled)
+        with rasterio.open(path) as src:
+            assert src.colorinterp[3] == ColorInterp.alpha
+            meta = raster_meta(src)
+        assert meta.graded == ((4,) if kind == "near infrared" else ())
+        assert bool(read_bands(meta).warnings) == (kind == "near infrared")
+
+    def test_a_damaged_alpha_band_does_not_stop_the_reading(self, tmp_path):
+        values = np.ones((4, 16, 16), np.uint8)
+        options = {**RGBA, "compress": "deflate", "interleave": "pixel"}
+        path = damage_block(write_scene(tmp_path / "a.tif", values, None, **options), 0, 0)
+        with rasterio.open(path) as src, pytest.raises(RasterioError):
+            src.read(4)
+        assert read(path).indexes == (1, 2, 3)
 
     def test_a_bare_geotiff_goes_by_count(self, tmp_path):
         assert read(write(tmp_path / "bare.tif", 13)).source == "band count"

@@ -27,6 +27,7 @@ def scripts():
     import default_camera
     import default_common
     import default_finish
+    import default_judges
     import default_kinds
     import default_satellite
     import evaluate_default
@@ -38,6 +39,7 @@ def scripts():
         evaluate=evaluate_default,
         finish=default_finish,
         camera=default_camera,
+        judges=default_judges,
         satellite=default_satellite,
         common=default_common,
         backgrounds=default_backgrounds,
@@ -209,6 +211,19 @@ def test_a_stretched_picture_is_never_labelled_smoke_all_over(scripts):
     assert any(not s.trusted.any() for s in veiled)
 
 
+def test_a_picture_of_8_bits_stays_one_where_parts_of_it_are_blank(scripts):
+    sample = make(scripts, "satellite", 4)
+    values = np.clip(sample.values[:3] * (255 / 10_000), 1, 250).astype(np.uint8)
+    everywhere, cut = np.ones((64, 64), bool), np.ones((64, 64), bool)
+    cut[:3, :3] = False
+    judge = scripts.judges.network_judge(bundled_models()["satellite"])
+    seen = [
+        judge(scripts.judges.Picture("x", values, ("blue", "green", "red"), valid, sample.target))
+        for valid in (everywhere, cut)
+    ]
+    assert np.abs(seen[0] - seen[1])[cut].mean() < 0.02
+
+
 def make_particles():
     from smokegeo.simulate.optics import draw_smoke
 
@@ -234,19 +249,18 @@ def test_images_of_one_site_are_all_for_training_or_all_for_judging(scripts):
     assert not judged("S2_18-9-20_16PCC_49.tif", "coast_marida")
 
 
-def test_photographs_of_one_fire_share_a_fold(scripts):
+def test_photographs_of_one_camera_share_a_fold(scripts):
     camera = scripts.camera
     nothing = np.zeros((3, 2, 2), np.uint8)
     photos = [
-        camera.Photo(f"{day}_fire{fire}__camera{n}", nothing, nothing[0])
-        for n in range(3)
-        for fire in range(7)
-        for day in ["20190812"]
+        camera.Photo(f"201908{day}_FIRE_hill{n}-e-mobo-c__15{day}", nothing, nothing[0])
+        for n in range(7)
+        for day in (12, 13, 14)
     ]
     folds = {p.name: camera.fold_of(p, photos) for p in photos}
-    for photo in photos:
-        same = {folds[p.name] for p in photos if p.name.split("__")[0] == photo.name.split("__")[0]}
-        assert len(same) == 1
+    for n in range(7):
+        assert len({fold for name, fold in folds.items() if f"hill{n}-" in name}) == 1
+    assert set(folds.values()) == set(range(camera.FOLDS))
     left = camera.without_fold(photos, 2)
     assert left
     assert all(folds[p.name] != 2 for p in left)

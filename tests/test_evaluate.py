@@ -12,7 +12,7 @@ from smokegeo import HSS, MSS
 from smokegeo.bands import BandSet, match_bands
 from smokegeo.datasets.statistics import band_statistics
 from smokegeo.errors import ModelError
-from smokegeo.evaluate import evaluate, pick_bands, probabilities
+from smokegeo.evaluate import evaluate, pick_bands, probabilities, split_by_scene
 from smokegeo.modelfile import Card, load_model, save_model
 from smokegeo.models.build import build_network
 from smokegeo.sensors import sensor
@@ -69,6 +69,16 @@ def test_the_network_sees_what_it_was_trained_on(model, make_dataset, monkeypatc
     list(probabilities(replace(model, card=card), dataset))
     assert (seen[0][0, :, 0, 0] == 0).all()
     assert (seen[0][0, :, 1, 1] == 3).all()
+
+
+def test_scenes_stay_together_only_for_the_kind_of_data_they_did_in_training(model):
+    def trained(**config):
+        return replace(model.card, training={"config": {"dataset": "mss", **config}})
+
+    assert split_by_scene(trained(by_scene=True), "mss")
+    assert not split_by_scene(trained(by_scene=True), "hss")
+    assert not split_by_scene(trained(), "mss")
+    assert not split_by_scene(replace(model.card, training={"config": "lost"}), "mss")
 
 
 def test_bands_are_matched_not_counted(model, make_dataset):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from rasterio.transform import from_origin
 from toy_models import save_toy
-from toy_scenes import scene_of
+from toy_scenes import UTM, scene_of
 
 from smokegeo.bands import Band, BandSet
 from smokegeo.errors import InputError, ModelError
 from smokegeo.fitting import fit_model, rank_models
+from smokegeo.labels import Place
 from smokegeo.sensors import sensor
 
 
@@ -83,6 +86,7 @@ RGB = BandSet(sensor("mss").bands.subset(["red", "green", "blue"]).bands)
         (sensor("hss").bands, None, "hss"),
         (sensor("hss").bands, (2.0, 2.0), "hss"),  # red and NIR alone are no satellite's scene
         (sensor("mss").bands, (0.2, 0.2), "mss"),
+        (sensor("mss").bands, (30.0, 30.0), "satellite"),  # colours and heat of Landsat
     ],
 )
 def test_pixels_on_the_ground_tell_satellites_from_cameras(
@@ -90,6 +94,32 @@ def test_pixels_on_the_ground_tell_satellites_from_cameras(
 ):
     monkeypatch.setattr("smokegeo.fitting.bundled_models", lambda: families)
     assert rank_models(bands, pixel_m)[0].card.name == chosen
+
+
+@pytest.mark.parametrize(
+    ("bands", "pixel_m", "said"),
+    [
+        ("satellite", 1000, "pixels of 1 to 60 m; these are of 1e+03 m"),
+        (BandSet((Band("red", 660, 30), Band("thermal", 10_500, 1000))), 30, "views of cameras"),
+        ("satellite", 20, None),
+    ],
+)
+def test_pixels_a_model_does_not_know_are_warned_of(
+    families, monkeypatch, caplog, bands, pixel_m, said
+):
+    for module in ("smokegeo.fitting", "smokegeo.modelfile"):
+        monkeypatch.setattr(f"{module}.bundled_models", lambda: families)
+    place = Place(UTM, from_origin(500_000, 5_500_000, pixel_m, pixel_m))
+    with caplog.at_level(logging.WARNING, logger="smokegeo"):
+        fit_model(replace(scene(bands), place=place))
+    assert (said or "") in caplog.text
+    assert bool(caplog.records) == (said is not None)
+
+
+def test_one_band_of_a_scene_is_refused_with_what_to_do(models, tmp_path):
+    needy = save_toy(tmp_path / "needy.safetensors", input={"dtype": "uint16", "min_bands": 2})
+    with pytest.raises(InputError, match="has one band"):
+        fit_model(scene(BandSet((Band("B02", 490, 60),))), needy)
 
 
 def test_a_named_model_is_used_even_if_another_fits_better(bundled, models):

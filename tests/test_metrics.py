@@ -75,6 +75,13 @@ def test_images_without_smoke_count_only_when_something_was_called_smoke():
     assert result.false_share_without_smoke == pytest.approx(0.05)
 
 
+def test_images_that_are_wholly_ignored_have_no_share_of_false_smoke():
+    result = report([ImageScore("a", Counts())])
+    assert result.images_without_smoke == 1
+    assert result.false_share_without_smoke is None
+    assert "- % of their pixels" in table(result)
+
+
 def test_scenarios_have_rows_of_their_own():
     result = report(
         [

@@ -11,18 +11,19 @@ from toy_models import toy_card
 from toy_scenes import scene_of
 
 from smokegeo.bands import Band, BandSet, match_bands
-from smokegeo.radiometry import choose_scaling, full_scale, in_digits, is_thermal
+from smokegeo.radiometry import Units, choose_scaling, full_scale, in_digits, is_thermal
 from smokegeo.survey import survey
+from smokegeo.views import VIEWS
 
 LIGHT = BandSet((Band("red", 660, 30), Band("nir", 840, 40)))
 HEAT = BandSet((Band("red", 660, 30), Band("thermal", 10_500, 1000)))
 
 
-def scaling(values, card, scale=None, bands=None, **facts):
+def scaling(values, card, said=None, bands=None, **facts):
     scene = scene_of(np.asarray(values), bands or card.bands, **facts)
     matching = match_bands(scene.bands, card.bands)
     used = [i for i in matching.indexes if i is not None]
-    return choose_scaling(scene, survey(scene, used), matching, card, scale)
+    return choose_scaling(scene, survey(scene, used), matching, card, said)
 
 
 def ramp(low, high, dtype, count=2):
@@ -43,6 +44,8 @@ SIXTEEN = toy_card(LIGHT, mean=20_000.0, std=9000.0, high=65_000.0)
         (ramp(0.01, 1.4, "float64"), X1E4, 10_000),  # clouds are brighter than white
         (ramp(5, 250, "uint8"), X1E4, 10_000 / 255),
         (ramp(5.0, 250.0, "float32"), X1E4, 10_000 / 255),
+        (np.rint(ramp(5, 90, "float32")), X1E4, 10_000 / 255),  # a dark picture
+        (ramp(0.5, 54.7, "float32"), X1E4, 100),  # per cent
         (ramp(500, 60_000, "uint16"), X1E4, 10_000 / 65_535),
         (ramp(-200, 8000, "int16"), X1E4, 1),
         (ramp(100, 8000, "float32"), X1E4, 1),
@@ -81,7 +84,7 @@ def test_values_that_tags_have_scaled_are_reflectances_whatever_their_type():
 
 
 def test_the_user_s_scale_goes_before_all_guesses():
-    found = scaling(ramp(0.01, 0.8, "float32"), X1E4, scale=5000.0)
+    found = scaling(ramp(0.01, 0.8, "float32"), X1E4, Units(5000.0))
     assert found.factors == (5000, 5000)
     assert "as you said" in found.words
 
@@ -89,9 +92,44 @@ def test_the_user_s_scale_goes_before_all_guesses():
 def test_the_user_s_scale_leaves_thermal_bands_alone():
     card = toy_card(HEAT, mean=(2e3, 20.0), std=(1e3, 9.0), low=(0.0, -20.0), high=(9e3, 90.0))
     values = np.stack([np.full((20, 20), 0.5), np.full((20, 20), 300.0)]).astype(np.float32)
-    found = scaling(values, card, scale=2.0)
+    found = scaling(values, card, Units(2.0))
     assert found.factors == (2, 1)
     assert found.offsets == pytest.approx((0, -273.15))
+
+
+def test_the_user_s_offset_is_added_after_the_scale():
+    found = scaling(ramp(7500, 40_000, "uint16"), X1E4, Units(0.275, -2000.0))
+    assert (found.factors, found.offsets) == ((0.275, 0.275), (-2000, -2000))
+    assert "times 0.275 and -2000, as you said" in found.words
+
+
+@pytest.mark.parametrize(
+    ("name", "units"),
+    [("LC08_L2SP_001_cut.tif", (0.275, -2000)), ("LE07_L1TP.tif", (0.2, -1000))],
+)
+@pytest.mark.parametrize("high", [20_000, 43_000])  # with a cloud and without
+def test_counts_of_landsat_become_reflectances_by_the_file_s_name(name, units, high):
+    found = scaling(ramp(7500, high, "uint16"), X1E4, name=name)
+    assert (found.factors[0], found.offsets[0]) == pytest.approx(units)
+    assert "Landsat level" in found.words
+    scaled = scaling(ramp(100, 8000, "uint16"), X1E4, name=name)  # reflectances under that name
+    assert (scaled.factors[0], scaled.offsets[0]) == (1, 0)
+
+
+@pytest.mark.parametrize("high", [20_000, 43_000])
+def test_counts_without_a_name_are_never_taken_for_a_picture_of_16_bits(high, caplog):
+    seen = replace(X1E4, input={"dtype": "uint16", "views": list(VIEWS)})
+    with caplog.at_level(logging.WARNING, logger="smokegeo"):
+        found = scaling(ramp(7500, high, "uint16"), seen)
+    assert found.trusted == (False, False)
+    assert "--offset -2000" in caplog.text
+    assert "as the model knows" not in found.words
+
+
+def test_a_model_of_counts_takes_counts_as_they_are():
+    counts = toy_card(LIGHT, mean=12_000.0, std=3000.0, low=7000.0, high=28_000.0)
+    found = scaling(ramp(7500, 27_000, "uint16"), counts, name="LC08_L2SP_x.tif")
+    assert (found.factors, found.offsets) == ((1, 1), (0, 0))
 
 
 # Heat
@@ -218,7 +256,7 @@ def test_counts_of_a_camera_are_brought_to_the_bits_of_the_model_s(values, facto
 @pytest.mark.parametrize("scale", [1000.0, 0.001])
 def test_values_far_outside_the_training_range_are_warned_of_once(scale, caplog):
     with caplog.at_level(logging.WARNING, logger="smokegeo"):
-        scaling(ramp(100, 8000, "uint16"), X1E4, scale=scale)
+        scaling(ramp(100, 8000, "uint16"), X1E4, Units(scale))
     (record,) = caplog.records
     assert "give --scale" in record.getMessage()
     assert "0 to 9000" in record.getMessage()

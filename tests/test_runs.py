@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shutil
 from pathlib import Path
 
@@ -384,11 +385,70 @@ def test_outputs_are_named_after_their_scenes(tmp_path):
         "cube.fgb",
     ]
     (tmp_path / "x.fgb").write_text("mine")
-    with pytest.raises(UsageError, match="exists already"):
-        outputs_for(names, tmp_path, ".fgb", overwrite=False)
-    outputs_for(names, tmp_path, ".fgb", overwrite=True)
     with pytest.raises(UsageError, match="cannot be made"):
         outputs_for(names, tmp_path / "x.fgb" / "deep", ".fgb", overwrite=False)
+
+
+@pytest.fixture
+def partly_failed(run, scene, model, tmp_path):
+    """A command for three scenes of which the second failed and is mended now; its folder."""
+    second = scene.with_name("second.tif")
+    second.write_bytes(b"<html>")
+    last = shutil.copy(scene, scene.with_name("last.tif"))
+    command = ("predict", scene, second, last, "--out-dir", tmp_path / "r", "--model", model, "-q")
+    assert run(*command, "--resume").exit_code == InputError.exit_code
+    shutil.copy(scene, second)
+    return command, tmp_path / "r"
+
+
+def test_what_is_done_already_is_kept_when_a_run_goes_on(run, partly_failed):
+    command, folder = partly_failed
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert before.keys() == {"scene.gpkg", "last.gpkg"}
+    result = run(*command, "--resume")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0].endswith(f"scene.tif: {folder / 'scene.gpkg'} exists already and is kept.")
+    assert lines[1].endswith(f"last.tif: {folder / 'last.gpkg'} exists already and is kept.")
+    assert lines[2].startswith("second.tif: ")
+    assert lines[3:] == ["1 of 3 scenes done, 2 kept."]
+    after = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert after == {**before, "second.gpkg": after["second.gpkg"]}
+
+
+@pytest.mark.parametrize("dask", [(), ("--dask", "tcp://127.0.0.1:9")])
+def test_where_all_is_done_already_nothing_is_begun(run, partly_failed, dask):
+    command, _ = partly_failed
+    assert run(*command, "--resume").exit_code == 0
+    result = run(*command, "--resume", *dask)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[-1] == "0 of 3 scenes done, 3 kept."
+
+
+def test_a_result_that_exists_is_in_the_way_unless_a_run_goes_on(run, partly_failed):
+    command, folder = partly_failed
+    (folder / "scene.gpkg").unlink()
+    result = run(*command)
+    assert result.exit_code == UsageError.exit_code
+    assert "last.gpkg exists already. Choose another name or pass --overwrite." in result.stderr
+    assert not (folder / "scene.gpkg").exists()  # said before the first scene is begun
+    again = run(*command, "--resume", "--overwrite")
+    assert again.stdout.splitlines()[-1] == "3 of 3 scenes done."
+
+
+def test_a_link_to_nothing_is_no_result(run, partly_failed):
+    command, folder = partly_failed
+    (folder / "second.gpkg").symlink_to(folder / "gone")
+    result = run(*command, "--resume")
+    assert result.exit_code == UsageError.exit_code
+    assert "second.gpkg exists already" in result.stderr
+
+
+def test_an_output_that_was_named_is_never_kept_for_a_result(run, scene, model, tmp_path):
+    (tmp_path / "mine.gpkg").write_text("mine")
+    result = run("predict", scene, "--out", tmp_path / "mine.gpkg", "--model", model, "--resume")
+    assert result.exit_code == UsageError.exit_code
+    assert "exists already" in result.stderr
 
 
 def test_any_failure_of_a_scene_is_told_in_one_line():
@@ -417,10 +477,13 @@ def test_vectorize_draws_what_predict_drew(run, scene, model, tmp_path):
     ):
         first, again = tmp_path / f"{number}a.gpkg", tmp_path / f"{number}b.gpkg"
         args = ("predict", scene, "--out", first, "--model", model, *options)
-        assert run(*args, "--prob", prob, "--overwrite").exit_code == 0
+        predicted = run(*args, "--prob", prob, "--overwrite")
+        assert predicted.exit_code == 0
         result = run("vectorize", prob, "--out", again, *options)
         assert result.exit_code == 0, result.output
-        assert result.stdout.startswith("p.tif: ")
+        words = predicted.stdout.partition(" Wrote ")[0]
+        assert re.search(r"polygons?, [\d.]+ k?m2; 1\.7 % of it could not be analysed\.$", words)
+        assert result.stdout == f"p.tif{words.removeprefix('scene.tif')} Wrote {again}.\n"
         wanted = geopandas.read_file(first, layer="smoke")
         assert len(wanted) > 0
         assert_geodataframe_equal(geopandas.read_file(again, layer="smoke"), wanted)

@@ -22,6 +22,7 @@ def test_every_setting_finds_its_place():
         {
             "model": "m.safetensors",
             "scale": 2.0,
+            "offset": -3.0,
             "resume": True,
             "yes": True,
             "tile": 256,
@@ -53,6 +54,7 @@ def test_every_setting_finds_its_place():
             "red,nir", "naip", "none", True, "EPSG:4326", True, True, "1,2,3,4", "0,0,5,5"
         ),
         2.0,
+        -3.0,
         256,
         32,
         Effort("cpu", "onnx", "flip", 3, 2),

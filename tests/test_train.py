@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import signal
 import subprocess
 import sys
@@ -102,6 +103,104 @@ def test_resuming_continues_bit_for_bit(mss, tmp_path, monkeypatch):
     assert one.card.threshold == two.card.threshold
 
 
+def ask(number):
+    """Return a hook that sends this process a signal once."""
+    sent = []
+
+    def hook(*args):
+        if not sent:
+            sent.append(1)
+            signal.raise_signal(number)
+
+    return hook
+
+
+def fail(*args):
+    raise Terminated
+
+
+def same(one, two):
+    """Compare the last checkpoints of two runs, and their model files."""
+    last = [torch.load(r / "checkpoints" / "last.ckpt", weights_only=True) for r in (one, two)]
+    assert last[0]["global_step"] == last[1]["global_step"]
+    for name, value in last[0]["state_dict"].items():
+        assert torch.equal(value, last[1]["state_dict"][name]), name
+    cards = [load_model(run / "model.safetensors").card for run in (one, two)]
+    assert cards[0].sha256 == cards[1].sha256
+    assert cards[0].metrics == cards[1].metrics
+
+
+def saved_step(run):
+    state = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+    return state["global_step"]
+
+
+@pytest.mark.parametrize(
+    ("stop", "error", "step"),
+    [
+        # The signal waits for the step to end; an error inside it cannot, and costs the step.
+        (ask(signal.SIGINT), KeyboardInterrupt, 3),
+        (fail, Terminated, 2),
+    ],
+)
+def test_a_stop_inside_a_step_is_resumed_bit_for_bit(mss, tmp_path, monkeypatch, stop, error, step):
+    settings, broken = {"model": "mop", "val_every": 2}, tmp_path / "broken"
+    train(config(mss, **settings), tmp_path / "straight", CPU)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            MoPSegmentationTask,
+            "on_after_backward",
+            lambda self: stop() if self.global_step == 2 else None,
+        )
+        with pytest.raises(error):
+            train(config(mss, **settings), broken, CPU)
+    assert saved_step(broken) == step
+    train(config(mss, **settings), broken, CPU, resume=True)
+    same(tmp_path / "straight", broken)
+
+
+@pytest.mark.parametrize(("stop", "step"), [(fail, 2), (ask(signal.SIGINT), 4)])
+def test_a_validation_that_is_interrupted_is_not_lost(mss, tmp_path, monkeypatch, stop, step):
+    run, scores = tmp_path / "run", {2: 0.2, 4: 0.9, 6: 0.1}
+
+    def best_at_four(self, split):
+        self.log("val_f1", scores[self.trainer.global_step])
+        return task_module.report([]), 0.5
+
+    monkeypatch.setattr(MoPSegmentationTask, "_report", best_at_four)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            MoPSegmentationTask,
+            "on_validation_batch_start",
+            lambda self, *_: stop() if self.global_step == 4 else None,
+        )
+        with pytest.raises((KeyboardInterrupt, Terminated)):
+            train(config(mss, iterations=6), run, CPU)
+    assert saved_step(run) == step
+    train(config(mss, iterations=6), run, CPU, resume=True)
+    best = torch.load(run / "checkpoints" / "best.ckpt", weights_only=True)
+    assert best["global_step"] == 4
+    assert saved_step(run) == 6
+
+
+def test_a_second_signal_stops_at_once_and_leaves_the_checkpoint(mss, tmp_path, monkeypatch):
+    before = signal.getsignal(signal.SIGINT)
+    done = []
+
+    def insist(self):
+        if self.global_step == 3:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            done.append("never")
+
+    monkeypatch.setattr(MoPSegmentationTask, "on_after_backward", insist)
+    with pytest.raises(KeyboardInterrupt):
+        train(config(mss), tmp_path / "run", CPU)
+    assert not done
+    assert saved_step(tmp_path / "run") == 2
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 def test_a_loss_that_is_no_number_stops_with_the_frames_and_keeps_the_last_checkpoint(
     mss, tmp_path, monkeypatch
 ):
@@ -172,21 +271,25 @@ def test_two_processes_train_together(make_dataset, tmp_path):
 
 
 @pytest.mark.slow
-def test_sigterm_saves_a_checkpoint_and_exits_143(mss, tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_save_a_checkpoint_and_have_their_exit_codes(mss, tmp_path, number, code):
     out = tmp_path / "run"
     command = [
         *(sys.executable, "-m", "smokegeo", "train", "--dataset", "mss", "--root", mss.root),
         *("--out", out, "--iterations", "100000", "--batch-size", "1", "--crop", "32"),
-        *("--accelerator", "cpu", "--set", "val_every=5", "--model", "fcn"),
+        *("--accelerator", "cpu", "--set", "val_every=5", "--model", "fcn", "--workers", "1"),
     ]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    with (tmp_path / "told").open("w") as told:
+        process = subprocess.Popen(command, stderr=told, start_new_session=True)
     last = out / "checkpoints" / "last.ckpt"
     for _ in range(1200):
         if last.exists():
             break
         time.sleep(0.1)
     before = last.stat().st_mtime_ns
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=120) == 143
+    # To the loader processes, too: that is what a terminal and a scheduler do.
+    os.killpg(process.pid, number)
+    assert process.wait(timeout=120) == code, (tmp_path / "told").read_text()
+    assert (tmp_path / "told").read_text().count("stopping after this step") == 1
     assert last.stat().st_mtime_ns > before
     assert not (out / "model.safetensors").exists()

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
-import torch
+import lightning
+from lightning.pytorch.callbacks import Callback
 
-from smokegeo.engine import pick_device
-from smokegeo.errors import UsageError
-from smokegeo.task import MoPSegmentationTask
-from smokegeo.train import TrainConfig
+from smokegeo.errors import InputError, UsageError
+from smokegeo.stopping import plain_interrupts
+from smokegeo.train import Machine, TrainConfig, data_module, hush_lightning, new_task
 
-#: Steps on noise that say how many fit into a budget of minutes: some to warm up, some to time.
-_WARM_UP, _TIMED = 1, 3
+#: Steps that say how many fit into a budget of minutes: some to warm up, some to time.
+_WARM_UP, _TIMED = 1, 5
+#: Batches torch's loader has each of its processes load ahead.
+_AHEAD = 2
 
 
 @dataclass(frozen=True)
@@ -91,25 +93,51 @@ def with_steps(config: TrainConfig, iterations: int) -> TrainConfig:
     return replace(config, iterations=iterations, val_every=often)
 
 
-def steps_within(minutes: float, config: TrainConfig, bands: int, accelerator: str) -> int:
-    """Return how many training steps fit into this time, by timing a few on noise.
+def steps_within(minutes: float, config: TrainConfig, machine: Machine) -> int:
+    """Return how many steps of a training fit into this time; validating comes on top.
 
-    They are timed in single precision. Reading data and validating come on top: they are the same
-    for all.
+    A few are timed as they will be done: with the frames, the loader processes, the device and
+    the precision of the training. What they learn is thrown away.
     """
-    device = pick_device("cpu" if accelerator == "cpu" else "auto")
-    task = MoPSegmentationTask(config.model, bands, dict(config.options)).to(device).train()
-    image = torch.randn(config.batch_size, bands, config.crop_px, config.crop_px, device=device)
-    labels = torch.randint(0, 2, image[:, 0].shape, device=device)
-    optimizer = torch.optim.AdamW(task.parameters(), lr=1e-9)
-    times = []
-    for _ in range(_WARM_UP + _TIMED):
-        start = time.perf_counter()
-        loss = torch.stack(list(task.loss_terms(image, labels, None).values())).sum()
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        if device != "cpu":
-            torch.accelerator.synchronize()
-        times.append(time.perf_counter() - start)
-    return max(1, int(60 * minutes / statistics.median(times[_WARM_UP:])))
+    hush_lightning()
+    # Batches that were loaded ahead cost no time; the first timed one must not be among them.
+    warm_up = _WARM_UP + _AHEAD * machine.workers
+    timed = max(_TIMED, _AHEAD * machine.workers)
+    config = replace(config, iterations=warm_up + timed)
+    data = data_module(config, machine)
+    data.setup("fit")
+    if data.statistics is None:
+        raise InputError(f"{config.folder}: no statistics of the train split.")
+    clock = _Clock()
+    trainer = lightning.Trainer(
+        max_steps=config.iterations,
+        max_epochs=-1,
+        accelerator=machine.accelerator,
+        devices=machine.devices,
+        strategy=machine.strategy,
+        precision=machine.precision,  # type: ignore[arg-type]  # checked by Lightning
+        callbacks=[clock],
+        logger=False,
+        limit_val_batches=0,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    with plain_interrupts(trainer):
+        trainer.fit(new_task(config, len(data.statistics.names)), datamodule=data)
+    # The mean, not the median: loader processes hand over several batches at once, then none.
+    seconds = (clock.ends[-1] - clock.ends[warm_up - 1]) / timed
+    return max(1, int(60 * minutes / seconds))
+
+
+class _Clock(Callback):
+    """Note when each step ends."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def on_train_batch_end(self, *args: Any, **kwargs: Any) -> None:
+        """Note the time."""
+        self.ends.append(time.perf_counter())

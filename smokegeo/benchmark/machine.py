@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
-from smokegeo.train import Machine
+if TYPE_CHECKING:
+    from smokegeo.train import Machine
 
 
 def trained_on(machine: Machine) -> str:
@@ -19,6 +21,13 @@ def trained_on(machine: Machine) -> str:
         device = f"{processor()}, training with {torch.get_num_threads()} thread(s)"
     precision = "" if machine.precision == "32-true" else f", {machine.precision}"
     return f"{device}{precision}, torch {torch.__version__}"
+
+
+def measured_on() -> str:
+    """Return all that decides the costs measured in this process: if it differs, so may they."""
+    card = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    threads = torch.get_num_threads()
+    return f"{processor()}, {threads} thread(s){card}, torch {torch.__version__}"
 
 
 def processor() -> str:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from smokegeo.benchmark.machine import measured_on
 from smokegeo.heap import give_back
 from smokegeo.modelfile import load_model
 
@@ -28,6 +29,7 @@ class Cost:
 
     `parameters` are those that were trained. The rest is of the network that predicts, which for
     MoP is the folded one. Memory is that of its weights and of what one image adds to them.
+    `measured_on` names the machine: times and memory of two machines cannot be compared.
     """
 
     parameters: int
@@ -36,6 +38,7 @@ class Cost:
     threads: int
     cpu_ms: float
     cpu_mb: float | None
+    measured_on: str
     gpu: str | None = None
     gpu_ms: float | None = None
     gpu_mb: float | None = None
@@ -58,10 +61,9 @@ def measure(path: Path, size_px: int, repeats: int = _REPEATS) -> Cost:
     cpu_mb = _megabytes_of(network, image)
     cpu_ms = milliseconds(lambda: network(image), repeats)
     flops = count_flops(lambda: network(image))
-    facts = (parameters, flops / 1e9, size_px, torch.get_num_threads(), cpu_ms, cpu_mb)
-    if not torch.cuda.is_available():
-        return Cost(*facts)
-    return Cost(*facts, *_on_card(network, image, repeats))
+    card = _on_card(network, image, repeats) if torch.cuda.is_available() else ()
+    threads, where = torch.get_num_threads(), measured_on()
+    return Cost(parameters, flops / 1e9, size_px, threads, cpu_ms, cpu_mb, where, *card)
 
 
 def _on_card(network: nn.Module, image: Tensor, repeats: int) -> tuple[str, float, float]:

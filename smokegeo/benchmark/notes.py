@@ -29,15 +29,14 @@ def heading(results: Results) -> str:
     ]
     if len(plan.seeds) > 1:
         lines.append("Cells hold the mean over seeds and, in brackets, the range.")
-    cost = next((run.cost for run in runs if run.cost), None)
-    if cost is not None:
-        size = cost["size_px"]
-        card = f", and on one {cost['gpu']} with twenty" if cost.get("gpu") else ""
+    if machines := results.measured_on():
+        size = plan.speed_px
+        where = f"on {machines[0]}" if len(machines) == 1 else "on the machines named below"
         lines.append(
-            f"Costs are of one image of {size} x {size} pixels: the median of five passes with "
-            f"{cost['threads']} CPU thread(s){card}, in a process of its own. FLOPs are those "
-            "of convolutions and matrix products, attention included. MoP is folded first, as it "
-            "is for prediction."
+            f"Costs are of one image of {size} x {size} pixels: the median of five passes on the "
+            "CPU and of twenty on a CUDA card if there is one, in a process of its own, "
+            f"{where}. FLOPs are those of convolutions and matrix products, attention included. "
+            "MoP is folded first, as it is for prediction."
         )
     return "\n\n".join(lines)
 
@@ -61,8 +60,15 @@ def notes(results: Results) -> list[str]:
         )
     if plan.budget.minutes is not None:
         found.append(
-            "The time is equal, not the number of steps: methods that are fast on this machine "
-            "see more images."
+            "The time for training steps is equal, as a few timed beforehand tell it, loading "
+            "included; validating comes on top. The number of steps is not: methods that are fast "
+            "on the machine they were trained on see more images."
+        )
+    if len(machines := results.measured_on()) > 1:
+        named = "; ".join(f"{letter} is {name}" for letter, name in lettered(machines).items())
+        found.append(
+            "Costs were measured on several machines, and times and memory of different ones "
+            f"cannot be compared: {named}."
         )
     if len(plan.seeds) == 1:
         found.append("One seed: differences of a few points may be chance.")
@@ -92,6 +98,11 @@ def notes(results: Results) -> list[str]:
     if missing:
         found.append(f"Not trained yet: {', '.join(missing)}. The same command goes on.")
     return found
+
+
+def lettered(machines: list[str]) -> dict[str, str]:
+    """Return machines by the letters they have in a table."""
+    return {chr(ord("A") + place): name for place, name in enumerate(machines)}
 
 
 def _differences(results: Results) -> str:

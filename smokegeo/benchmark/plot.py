@@ -19,8 +19,8 @@ def draw(results: Results) -> Figure | None:
         for entry in results.entries(variant):
             runs = results.of(entry)
             score = mean_and_range([run.report["total"]["f1_image"] for run in runs])
-            cost = next((run.cost for run in runs if run.cost), None)
-            if score is None or cost is None:
+            cost = results.cost(entry)
+            if score is None or not cost:
                 continue
             mean, low, high = (100 * value for value in score)
             x, colour = cost["cpu_ms"], COLOURS[variant]
@@ -41,7 +41,8 @@ def draw(results: Results) -> Figure | None:
     for variant in VARIANTS:
         axes.plot([], [], "o", color=COLOURS[variant], label=variant)
     axes.set_xscale("log")
-    axes.set_xlabel("CPU milliseconds for one image")
+    several = ", measured on several machines" if len(results.measured_on()) > 1 else ""
+    axes.set_xlabel(f"CPU milliseconds for one image{several}")
     axes.set_ylabel("F1 of smoke, mean over images, %")
     axes.grid(alpha=0.3)
     axes.legend()

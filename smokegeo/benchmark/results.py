@@ -11,6 +11,7 @@ from typing import Any
 from smokegeo.benchmark.plan import WHOLE, Entry, Plan
 from smokegeo.errors import InputError
 from smokegeo.files import atomic_file
+from smokegeo.models.baselines.catalog import VARIANTS
 from smokegeo.models.config import ABLATION
 
 
@@ -50,6 +51,15 @@ class Results:
     def of(self, entry: Entry) -> list[Run]:
         """Return the runs of an entry, one per seed."""
         return [run for run in self.runs if run.name == entry.name]
+
+    def cost(self, entry: Entry) -> Mapping[str, Any]:
+        """Return what an image costs with an entry; empty if it was not measured."""
+        return next((run.cost for run in self.of(entry) if run.cost), {})
+
+    def measured_on(self) -> list[str]:
+        """Return the machines the costs in the tables were measured on, each once."""
+        shown = [self.cost(entry) for v in VARIANTS for entry in self.entries(v)]
+        return list(dict.fromkeys(measuring_machine(cost) for cost in shown if cost))
 
     def entries(self, variant: str) -> list[Entry]:
         """Return the methods of one of the two main tables that have a result."""
@@ -95,6 +105,11 @@ def read_runs(path: Path) -> dict[str, Run]:
             f"{path}: is not the results.json of this version's benchmark. "
             "Name a file that `smokegeo benchmark` wrote."
         ) from error
+
+
+def measuring_machine(cost: Mapping[str, Any]) -> str:
+    """Return the machine a cost was measured on."""
+    return str(cost.get("measured_on", "a machine without a name"))
 
 
 def mean_and_range(values: list[float | None]) -> tuple[float, float, float] | None:

@@ -33,6 +33,8 @@ from smokegeo.errors import (
 from smokegeo.evaluate import evaluate
 from smokegeo.files import atomic_file, sha256
 from smokegeo.modelfile import load_model
+from smokegeo.models.baselines.catalog import METHODS, checked_options
+from smokegeo.models.config import MoPConfig
 from smokegeo.train import Machine, TrainConfig, train
 
 log = logging.getLogger(__name__)
@@ -71,7 +73,7 @@ def benchmark(
             label = f"{job.entry.name}, seed {job.seed} ({number} of {len(jobs)})"
             try:
                 run = _known(job, plan, known or {}, label)
-                results.runs.append(run or _finished(job, plan, layout, machine, label))
+                results.runs.append(run or _finished(job, plan, machine, label))
             except (KeyboardInterrupt, SystemExit):
                 log.info("interrupted in %s; the same command goes on from here", label)
                 raise
@@ -113,9 +115,17 @@ def _unexpected(error: Exception) -> str:
 
 
 def _job(plan: Plan, entry: Entry, seed: int, layout: Layout, out: Path, machine: Machine) -> Job:
-    """Return a training; its folder is named after all that decides its result but the device."""
+    """Return a training and its folder, whose name holds a hash of what decides the result.
+
+    That is the data, every setting, every option of the network with the defaults of today, and
+    the method's revision. The device is not in it, nor are versions of other packages.
+    """
     config = plan.config(entry, seed)
     plain = {key: value for key, value in config.to_dict().items() if key != "root"}
+    plain |= {
+        "options": _all_options(config, len(layout.bands)),
+        "revision": METHODS[entry.model].revision,
+    }
     if plan.budget.minutes is not None:
         plain |= {"iterations": None, "val_every": None, "minutes": plan.budget.minutes}
     if machine.precision != "32-true":
@@ -125,18 +135,31 @@ def _job(plan: Plan, entry: Entry, seed: int, layout: Layout, out: Path, machine
     return Job(entry, seed, config, out / "runs" / f"{entry.name}-seed{seed}-{mark}")
 
 
+def _all_options(config: TrainConfig, bands: int) -> dict[str, Any]:
+    if config.model == "mop":
+        return MoPConfig.from_dict({**config.options, "bands": bands}).to_dict()
+    return checked_options(config.model, config.options)
+
+
 def _data_mark(root: Path) -> str:
-    """Return a hash of the data; of sizes and times of its files if it has no checksums."""
+    """Return a hash of the data; of sizes and times of its files if it has no checksums.
+
+    Not of `statistics`, which the first training writes there.
+    """
     checksums = root / "checksums.sha256"
     if checksums.is_file():
         return sha256(checksums)
-    files = sorted(path for path in root.rglob("*") if path.is_file())
+    kept = root / "statistics"
+    files = sorted(p for p in root.rglob("*") if p.is_file() and kept not in p.parents)
     known = [(str(p.relative_to(root)), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
 def _known(job: Job, plan: Plan, known: Mapping[str, Run], label: str) -> Run | None:
-    """Return the result of a training that was done elsewhere; its cost if of the same size."""
+    """Return the result of a training that was done elsewhere; its cost if of the same size.
+
+    The cost says where it was measured; tables with costs of several machines tell them apart.
+    """
     run = known.get(job.folder.name)
     if run is None or (job.folder / "result.json").is_file():
         return None
@@ -145,14 +168,14 @@ def _known(job: Job, plan: Plan, known: Mapping[str, Run], label: str) -> Run | 
     return run if wanted else replace(run, cost={})
 
 
-def _finished(job: Job, plan: Plan, layout: Layout, machine: Machine, label: str) -> Run:
+def _finished(job: Job, plan: Plan, machine: Machine, label: str) -> Run:
     """Return the result of a training that was done before, or do it."""
     kept = job.folder / "result.json"
     if kept.is_file():
         log.info("%s: done before", label)
         run = Run(**json.loads(kept.read_text("utf-8")))
     else:
-        run = _scored(job, _trained(job, plan, layout, machine, label), plan, machine)
+        run = _scored(job, _trained(job, plan, machine, label), plan, machine)
         _write(kept, asdict(run))
         log.info("%s: F1 %.2f %%", label, 100 * (run.report["total"]["f1_image"] or 0.0))
     if plan.speed_px and job.seed == plan.seeds[0]:
@@ -160,7 +183,7 @@ def _finished(job: Job, plan: Plan, layout: Layout, machine: Machine, label: str
     return run
 
 
-def _trained(job: Job, plan: Plan, layout: Layout, machine: Machine, label: str) -> Path:
+def _trained(job: Job, plan: Plan, machine: Machine, label: str) -> Path:
     """Return the model file; go on with a training that was interrupted."""
     model_file = job.folder / "model.safetensors"
     if model_file.is_file():
@@ -169,9 +192,7 @@ def _trained(job: Job, plan: Plan, layout: Layout, machine: Machine, label: str)
     if plan.budget.minutes is not None:
         steps = _kept(
             job.folder / "steps.json",
-            lambda: steps_within(
-                plan.budget.minutes or 0.0, config, len(layout.bands), machine.accelerator
-            ),
+            lambda: steps_within(plan.budget.minutes or 0.0, config, machine),
         )
         config = with_steps(config, int(steps))
     resume = (job.folder / "checkpoints" / "last.ckpt").is_file()
@@ -207,13 +228,21 @@ def _scored(job: Job, model_file: Path, plan: Plan, machine: Machine) -> Run:
 
 
 def _cost(job: Job, size_px: int, label: str) -> dict[str, Any]:
-    """Return what the model costs at this size, measured once and kept."""
+    """Return what the model costs at this size, measured once and kept; empty if that fails.
+
+    A network that needs more memory than there is must not cost its scores, too.
+    """
 
     def work() -> dict[str, Any]:
         log.info("%s: measuring time and memory", label)
         return asdict(measure_apart(job.folder / "model.safetensors", size_px))
 
-    return dict(_kept(job.folder / f"cost-{size_px}.json", work))
+    try:
+        return dict(_kept(job.folder / f"cost-{size_px}.json", work))
+    except Exception as error:
+        log.warning("%s: time and memory could not be measured: %s", label, _unexpected(error))
+        log.debug("%s", label, exc_info=error)
+        return {}
 
 
 def _kept(path: Path, work: Callable[[], Any]) -> Any:

@@ -7,10 +7,10 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from smokegeo.benchmark.notes import heading, notes
+from smokegeo.benchmark.notes import heading, lettered, notes
 from smokegeo.benchmark.paper import ABLATION_TOTALS, TOTALS, Pair
 from smokegeo.benchmark.plan import Entry
-from smokegeo.benchmark.results import Results, Run, mean_and_range
+from smokegeo.benchmark.results import Results, Run, mean_and_range, measuring_machine
 from smokegeo.metrics import SCALES
 from smokegeo.models.baselines.catalog import METHODS, VARIANTS
 
@@ -59,16 +59,20 @@ def _scores(results: Results, entries: list[Entry]) -> str:
 
 
 def _costs(results: Results, entries: list[Entry]) -> str:
-    """Return parameters, training, and what one image costs."""
+    """Return parameters, training, and what one image costs; on which machine if on several."""
     head = ["method", "M parameters", "iterations", "minutes of training", *_COST]
+    letters = {name: letter for letter, name in lettered(results.measured_on()).items()}
+    if len(letters) > 1:
+        head.append("measured on")
     lines = []
     for entry in entries:
-        runs = results.of(entry)
-        cost = next((run.cost for run in runs if run.cost), {})
+        runs, cost = results.of(entry), results.cost(entry)
         line = [METHODS[entry.model].title, f"{runs[0].parameters / 1e6:.2f}"]
         line += [_mean([run.iterations for run in runs], "{:.0f}")]
         line += [_mean([run.minutes for run in runs], "{:.1f}")]
         line += [_number(cost.get(key), form) for key, form in _COST.values()]
+        if len(letters) > 1:
+            line.append(letters[measuring_machine(cost)] if cost else "-")
         lines.append(line)
     return _table(head, lines, 1)
 
@@ -90,7 +94,8 @@ def _ablation(results: Results, rows: list[Entry]) -> str:
 def csv_text(results: Results) -> str:
     """Return one line per training, with every number the tables are made of."""
     scores = ("images", "f1_image", "iou_image", "f1_global", "iou_global")
-    costs = ("gflops", "size_px", "threads", "cpu_ms", "cpu_mb", "gpu", "gpu_ms", "gpu_mb")
+    costs = ["gflops", "size_px", "threads", "cpu_ms", "cpu_mb", "gpu", "gpu_ms", "gpu_mb"]
+    costs += ["measured_on"]
     facts = ["name", "model", "variant", "row", "seed", "iterations", "minutes", "parameters"]
     facts += ["threshold", "date", "machine"]
     buffer = io.StringIO()

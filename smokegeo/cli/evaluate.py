@@ -39,7 +39,7 @@ def evaluate(
 
     Prints the paper's table: F1 and mIoU of the smoke class for images with little (below 0.5 %),
     medium and much (above 2.5 %) smoke and in total, as means over images and over all pixels
-    together, then by scenario.
+    together, then by scenario. A dataset that ships no splits is split as it was for the training.
 
     \b
     Example:
@@ -47,13 +47,14 @@ def evaluate(
     """
     from smokegeo.datasets import dataset_class, default_root
     from smokegeo.evaluate import evaluate as score
+    from smokegeo.evaluate import split_by_scene
     from smokegeo.metrics import table
     from smokegeo.modelfile import load_model
 
     reader = dataset_class(dataset)
     loaded = load_model(model)
     folder = root or default_root(dataset)
-    data = reader(folder, split)
+    data = reader(folder, split, by_scene=split_by_scene(loaded.card, dataset))
     result = score(loaded, data, threshold)
     level = loaded.card.threshold if threshold is None else threshold
     if as_json:

@@ -58,6 +58,7 @@ def explain(
     import json
 
     from smokegeo.datasets import dataset_class, default_root
+    from smokegeo.evaluate import split_by_scene
     from smokegeo.explain.run import Rivals, choose_frames
     from smokegeo.explain.run import explain as draw
     from smokegeo.modelfile import load_model
@@ -66,7 +67,7 @@ def explain(
     loaded = load_model(model)
     rivals = Rivals(*(load_model(name) if name else None for name in (without_psr, without_split)))
     folder = root or default_root(dataset)
-    data = reader(folder, split)
+    data = reader(folder, split, by_scene=split_by_scene(loaded.card, dataset))
     facts = draw(loaded, data, out, choose_frames(data, frames), rivals, overwrite=overwrite)
     if as_json:
         click.echo(json.dumps({"split": split, "out": str(out), **facts}, indent=2))

@@ -70,6 +70,7 @@ def _describe(card: Card, name: str) -> str:
         band.name if band.wavelength_nm is None else f"{band.name} ({band.wavelength_nm:g} nm)"
         for band in card.bands
     )
+    kind = _dataset_kind(card)
     score = card.metrics.get("validation", {}).get("total", {}).get("f1_image")
     low, high = card.input.get("minimum"), card.input.get("maximum")
     lines = [
@@ -87,6 +88,15 @@ def _describe(card: Card, name: str) -> str:
         *(f"  provisional   {doubt}" for doubt in [card.training.get("provisional")] if doubt),
         "Next:",
         f"  smokegeo predict scene.tif --out smoke.gpkg --model {name}",
-        f"  smokegeo evaluate {name} --dataset hss --root DATA",
+        *([] if kind is None else [f"  smokegeo evaluate {name} --dataset {kind} --root DATA"]),
     ]
     return "\n".join(lines)
+
+
+def _dataset_kind(card: Card) -> str | None:
+    """Return the kind of dataset a model was trained on, None if its card does not tell."""
+    from smokegeo.datasets import KINDS
+
+    config = card.training.get("config")
+    stated = config.get("dataset") if isinstance(config, dict) else None
+    return next((k for said in (stated, card.bands.sensor) for k in KINDS if k == said), None)

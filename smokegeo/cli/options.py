@@ -15,6 +15,7 @@ _SCENE = (
     click.option("--nodata", help="Value that means no data, or `none`. [the file's]"),
     click.option("--raw", is_flag=True, help="Do not apply the file's scale and offset tags."),
     click.option("--scale", type=float, help="Factor to the model's units. [by type and range]"),
+    click.option("--offset", type=float, help="Added after --scale, in the model's units. [0]"),
     click.option("--crs", help="Coordinate system of a scene that has none, such as EPSG:32633."),
     click.option("--pixel-coords", is_flag=True, help="Take pixels for coordinates; no areas."),
     click.option("--bbox", metavar="W,S,E,N", help="Only this part, in degrees."),

@@ -60,7 +60,11 @@ _FORMATS = ("gpkg", "geojson", "fgb", "parquet")
 )
 @click.option("--batch", type=click.IntRange(1), help="Tiles per pass on a graphics card. [8]")
 @click.option("--threads", type=click.IntRange(1), help="Tiles at a time on a CPU. [the cores]")
-@click.option("--resume", is_flag=True, help="Keep work that is interrupted, and go on with it.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Keep work that is interrupted, and go on with it; in --out-dir, keep results there are.",
+)
 @click.option("--yes", is_flag=True, help="Start even if it will take very long.")
 @click.option(
     "--dask",
@@ -80,9 +84,9 @@ def predict(
 ) -> None:
     """Find smoke in each SCENE and write it as polygons that QGIS opens with a style.
 
-    A SCENE is a GeoTIFF, ENVI, JPEG 2000 or picture file, or the folder of a Sentinel-2 (.SAFE),
-    Landsat or HLS product. Its bands are read from its metadata and matched to the model by
-    wavelength; bands it lacks are left out.
+    A SCENE is a GeoTIFF, ENVI, JPEG 2000 or picture file, the folder of a Sentinel-2 (.SAFE),
+    Landsat or HLS product, or a folder of band files named by colour (red.tif, nir.tif). Its bands
+    are read from its metadata and matched to the model by wavelength; bands it lacks are left out.
 
     \b
     Examples:

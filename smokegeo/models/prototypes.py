@@ -29,10 +29,11 @@ class Prototypes(nn.Module):
             self.register_buffer("vectors", start)
 
     def forward(self) -> Tensor:
-        """Return the unit prototypes, safe from a later update in place."""
-        if self.config.prototype_update == "gradient":
-            return F.normalize(self.vectors, dim=-1)
-        return self.vectors.clone()
+        """Return the unit prototypes, safe from a later update in place.
+
+        Averages of weights over steps or trainings hold shorter vectors.
+        """
+        return F.normalize(self.vectors, dim=-1)
 
     def loss(
         self,

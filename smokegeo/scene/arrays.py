@@ -14,7 +14,7 @@ from smokegeo.bandmeta import RasterMeta, read_bands
 from smokegeo.bands import BandSet
 from smokegeo.errors import InputError
 from smokegeo.labels import Place
-from smokegeo.scene.georeference import check_place, parse_crs
+from smokegeo.scene.georeference import PICTURE, check_place, parse_crs
 from smokegeo.scene.layers import Box, Valid, Values, physical, usable
 from smokegeo.scene.options import SceneOptions
 from smokegeo.scene.scene import Scene, Source
@@ -135,7 +135,7 @@ def _bands(array: xr.DataArray, name: str, options: SceneOptions) -> tuple[BandS
 
 def _place(array: xr.DataArray, name: str, options: SceneOptions) -> Place:
     if options.pixel_coords:
-        return Place(None, Affine.identity())
+        return Place(None, PICTURE)
     crs = array.rio.crs
     if crs is None and options.crs is not None:
         crs = parse_crs(options.crs)

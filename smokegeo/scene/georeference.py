@@ -17,6 +17,8 @@ from smokegeo.errors import InputError, UsageError
 from smokegeo.labels import Place
 
 Floats = NDArray[np.float64]
+#: Where QGIS shows a picture without georeference: rows go down, below 0.
+PICTURE = Affine(1, 0, 0, 0, -1, 0)
 log = logging.getLogger(__name__)
 
 
@@ -35,7 +37,7 @@ def locate(
 ) -> Place:
     """Return the place of an open raster; `crs` is the user's word for a file that has none."""
     if pixel_coords:
-        return Place(None, Affine.identity())
+        return Place(None, PICTURE)
     transform = src.transform
     if transform == Affine.identity():
         raise InputError(_without_transform(src, name))

@@ -46,7 +46,7 @@ def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None =
     if not isinstance(source, str | Path):
         scene = array_scene(source, options)
     elif is_product(Path(source)):
-        scene = _from_product(read_product(Path(source)), options)
+        scene = _from_product(read_product(Path(source), raw=options.raw), options)
     else:
         scene = _from_file(Path(source), options)
     if options.bbox is not None:
@@ -65,6 +65,8 @@ def _from_file(path: Path, options: SceneOptions) -> Scene:
         reading = read_bands(meta, sensor=options.sensor, bands=options.bands)
         for warning in reading.warnings:
             log.warning("%s: %s", found.name, warning)
+        for note in reading.notes:
+            log.info("%s: %s", found.name, note)
         place = locate(src, found.name, crs=options.crs, pixel_coords=options.pixel_coords)
         layer = _layer(src, reading.indexes, options)
         if not options.skip_damaged:
@@ -161,8 +163,8 @@ def _from_product(product: Product, options: SceneOptions) -> Scene:
         layers=tuple(layers),
         sources=tuple(sources),
         acquired=product.acquired,
-        bands_from="product metadata",
-        physical=not options.raw,
+        bands_from=product.bands_from,
+        physical=product.scaled and not options.raw,
         paths=tuple(str(file.path) for file in product.files),
         sentinels=options.sentinels,
     )

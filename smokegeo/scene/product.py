@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from smokegeo.bands import Band
 from smokegeo.errors import InputError
+from smokegeo.scene.rasters import metadata_of, open_raster
 from smokegeo.sensors import sensor
 
 AGAIN = "Download the product again."
@@ -21,7 +22,8 @@ AGAIN = "Download the product again."
 class BandFile:
     """One band of a product; physical value = `scale` * stored + `offset`.
 
-    Physical values are reflectance from 0 to 1, or Kelvin. `index` is GDAL's, from one.
+    Physical values are reflectance from 0 to 1, or Kelvin. `index` is GDAL's, from one. `gsd_m` is
+    None where no product says it.
     """
 
     path: Path
@@ -31,18 +33,40 @@ class BandFile:
     scale: float
     offset: float
     nodata: float | None
-    gsd_m: float
+    gsd_m: float | None
 
 
 @dataclass(frozen=True)
 class Product:
-    """A product: its bands in the sensor's order, its time (UTC), and what to tell the user."""
+    """A product: its bands in the sensor's order, its time (UTC), and what to tell the user.
+
+    `doubts` are what was assumed and may be wrong. Stored values of a product that is not `scaled`
+    are in units that nothing says.
+    """
 
     name: str
-    sensor: str
+    sensor: str | None
     files: tuple[BandFile, ...]
     acquired: datetime | None
     notes: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
+    scaled: bool = True
+    bands_from: str = "product metadata"
+
+
+@dataclass(frozen=True)
+class Tags:
+    """What a band file says of its own pixels."""
+
+    count: int
+    scale: float
+    offset: float
+    nodata: float | None
+
+    @property
+    def scaling(self) -> tuple[float, float] | None:
+        """Scale and offset, None if the file has none."""
+        return None if (self.scale, self.offset) == (1.0, 0.0) else (self.scale, self.offset)
 
 
 #: Where a band lies, with its resolution in metres; and (scale, offset) of a band name.
@@ -62,6 +86,39 @@ def inside(folder: Path, path: Path) -> Path:
     return path
 
 
+def read_tags(folder: Path, path: Path) -> Tags:
+    """Return what a band file in a folder says of its pixels."""
+    with open_raster(inside(folder, path)) as src, metadata_of(path.name):
+        scale, offset = float(src.scales[0]), float(src.offsets[0])
+        if not (math.isfinite(scale) and scale != 0 and math.isfinite(offset)):
+            raise InputError(
+                f"{path.name} has scale {scale:g} and offset {offset:g}, no usable numbers. "
+                "Correct them: gdal_edit -scale S -offset O"
+            )
+        return Tags(src.count, scale, offset, src.nodatavals[0])
+
+
+def tagged_scaling(folder: Path, tags: Mapping[str, Tags]) -> Scaling | None:
+    """Return the scaling of the files' own tags, None if they have none.
+
+    Where some bands have tags and some not, one scene would be in two units.
+    """
+    bare = [band for band, own in tags.items() if own.scaling is None]
+    if len(bare) == len(tags):
+        return None
+    if bare:
+        raise InputError(
+            f"{folder} has bands with a scale tag and without: {listed(bare)}. "
+            "Tag them alike: gdal_edit -scale S -offset O"
+        )
+    return lambda band: (tags[band].scale, tags[band].offset)
+
+
+def driver_of(path: Path) -> str:
+    """Return the driver of a band file by its ending."""
+    return "JP2OpenJPEG" if path.suffix.lower() == ".jp2" else "GTiff"
+
+
 def band_files(
     folder: Path, kind: str, found: Found, scaling: Scaling, nodata: float
 ) -> tuple[BandFile, ...]:
@@ -70,9 +127,8 @@ def band_files(
     for band in sensor(kind).bands:
         if band.name in found:
             path, gsd_m = found[band.name]
-            driver = "JP2OpenJPEG" if path.suffix.lower() == ".jp2" else "GTiff"
-            numbers = scaling(band.name)
-            files.append(BandFile(inside(folder, path), 1, band, driver, *numbers, nodata, gsd_m))
+            place, driver = inside(folder, path), driver_of(path)
+            files.append(BandFile(place, 1, band, driver, *scaling(band.name), nodata, gsd_m))
     if not files:
         raise InputError(f"{folder} has no band of use here. {AGAIN}")
     return tuple(files)

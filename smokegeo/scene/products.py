@@ -1,20 +1,41 @@
 """Folders as the agencies ship them (Sentinel-2, Landsat, HLS), as band files with their scaling.
 
-Nothing here opens a raster.
+So are folders of files named by colour (`red.tif`), as catalogues (STAC) give them out. A raster is
+opened only where nothing but its own tags says how it is stored.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from pathlib import Path
 from typing import NoReturn
 
-from smokegeo.bandnames import guess_sensor
+from smokegeo.bandnames import guess_sensor, parse_band_name
+from smokegeo.bands import Band
 from smokegeo.errors import InputError
 from smokegeo.scene import landsat, sentinel2
-from smokegeo.scene.product import AGAIN, BandFile, Product, file_names, listed, only
+from smokegeo.scene.product import (
+    AGAIN,
+    BandFile,
+    Product,
+    driver_of,
+    file_names,
+    listed,
+    only,
+    read_tags,
+    refuse_double,
+    tagged_scaling,
+)
 
 __all__ = ["BandFile", "Product", "is_product", "read_product"]
+
+log = logging.getLogger(__name__)
+
+_RASTER = re.compile(r"(?P<stem>.+)\.(?i:jp2|tiff?)")
+#: A colour as the end of a file name, or a wavelength: `nir08`, `red_edge_1`, `760nm`.
+_COLOUR = re.compile(r"[a-z]{3,}\d{0,3}|\d{3,5}nm")
 
 
 def is_product(path: Path) -> bool:
@@ -23,22 +44,30 @@ def is_product(path: Path) -> bool:
         if not path.is_dir():
             return path.is_file() and _is_metadata(path.name)
         names = file_names(path)
-        return (path / "GRANULE").is_dir() or any(map(_is_metadata, names)) or bool(_ids(path))
+        if (path / "GRANULE").is_dir() or any(map(_is_metadata, names)):
+            return True
+        return bool(_ids(path) or _colour_ids(path))
     except (OSError, ValueError):
         return False
 
 
-def read_product(path: Path) -> Product:
-    """List the bands of a product, given its folder or its metadata file."""
+def read_product(path: Path, *, raw: bool = False) -> Product:
+    """List the bands of a product, given its folder or its metadata file; say what is in doubt.
+
+    `raw` says that the stored values are wanted as they are, whatever their scale.
+    """
     try:
-        return _read(path)
+        product = _read(path, raw)
     except OSError as error:
         raise InputError(
             f"{path} cannot be read ({error.strerror or error}). Check its permissions."
         ) from error
+    for doubt in product.doubts:
+        log.warning("%s: %s", product.name, doubt)
+    return product
 
 
-def _read(path: Path) -> Product:
+def _read(path: Path, raw: bool) -> Product:
     if not path.exists():
         raise InputError(f"{path} does not exist. Check the name.")
     folder = path if path.is_dir() else path.parent
@@ -60,6 +89,8 @@ def _read(path: Path) -> Product:
     if path != folder:  # the metadata says which of several products is meant
         ids = {(n, form) for n, form in ids if n in mtl_ids or (xml and form == "sentinel2")}
     if not ids and not metadata:
+        ids = {(name, "bands named by colour") for name in _colour_ids(folder)}
+    if not ids and not metadata:
         _refuse_folder(folder)
     if not ids:
         raise InputError(f"{folder / metadata[0]} has no band files beside it. {AGAIN}")
@@ -68,8 +99,10 @@ def _read(path: Path) -> Product:
     ((name, form),) = ids
     if form == "sentinel2":
         return sentinel2.read_flat(
-            folder, name, only(xml, folder, "metadata files", "Name one of them")
+            folder, name, only(xml, folder, "metadata files", "Name one of them"), raw=raw
         )
+    if form == "bands named by colour":
+        return _read_colours(folder, name, raw)
     return (
         landsat.read_hls(folder, name)
         if form == "hls"
@@ -97,6 +130,81 @@ def _ids(folder: Path) -> set[tuple[str, str]]:
         if guess_sensor(stems, filename=folder.resolve().name).name == "sentinel2":
             found.add((name, "sentinel2"))
     return found
+
+
+def _colour_ids(folder: Path) -> set[str]:
+    """Return what the names of two or more files begin with that end in a colour."""
+    found = [match[0] for name in file_names(folder) if (match := _colour(name))]
+    return {name for name in found if found.count(name) > 1}
+
+
+def _colour(name: str) -> tuple[str, Band] | None:
+    """Return how a file name begins and the band it ends in, None if it ends in no band.
+
+    The longest ending counts: `s2_red_edge` is red edge. It must be a band and nothing else, so
+    that `red_river.tif` is a river.
+    """
+    match = _RASTER.fullmatch(name)
+    if match is None:
+        return None
+    stem = match["stem"]
+    for start in (0, *(gap.end() for gap in re.finditer(r"[ _.-]+", stem))):
+        word = re.sub(r"[ _.-]", "", stem[start:]).casefold()
+        band = parse_band_name(word) if _COLOUR.fullmatch(word) else None
+        if band is not None:
+            return stem[:start].rstrip(" _.-"), band
+    return None
+
+
+def _read_colours(folder: Path, name: str, raw: bool) -> Product:
+    """List the files of a folder that are named by colour; all else is in their own tags."""
+    found: dict[str, tuple[Path, Band]] = {}
+    others = []
+    for file in file_names(folder):
+        match = _colour(file)
+        if match is None or match[0] != name:
+            others += [file] if _RASTER.fullmatch(file) else []
+            continue
+        band = match[1]
+        if band.name in found:
+            refuse_double(folder, band.name, found[band.name][0], folder / file)
+        found[band.name] = (folder / file, band)
+    tags = {key: read_tags(folder, path) for key, (path, _) in found.items()}
+    for key, (path, _) in found.items():
+        if tags[key].count != 1:
+            raise InputError(
+                f"{path} has {tags[key].count} bands; a file named by a colour has one. "
+                "Name that file as the scene, or move it elsewhere."
+            )
+    tagged = None if raw else tagged_scaling(folder, tags)
+    files = tuple(
+        BandFile(
+            path,
+            1,
+            band,
+            driver_of(path),
+            *((1.0, 0.0) if tagged is None else tagged(key)),
+            tags[key].nodata,
+            None,
+        )
+        for key, (path, band) in sorted(found.items(), key=lambda item: _centre(item[1][1]))
+    )
+    notes = [f"bands by the names of their files: {', '.join(file.path.name for file in files)}"]
+    if others:
+        notes.append(f"left out, not named by a colour: {listed(others)}")
+    return Product(
+        name or folder.resolve().name,
+        None,
+        files,
+        None,
+        tuple(notes),
+        scaled=tagged is not None,
+        bands_from="file names",
+    )
+
+
+def _centre(band: Band) -> float:
+    return band.wavelength_nm or 0.0
 
 
 def _refuse_folder(folder: Path) -> NoReturn:

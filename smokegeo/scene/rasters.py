@@ -36,20 +36,33 @@ _DRIVERS = (
     (b"\x89PNG\r\n\x1a\n", "PNG"),
     (b"\xff\xd8\xff", "JPEG"),
 )
-#: First bytes -> what it is instead, for the message.
+_CONVERT = "Convert it: gdal_translate {name} OUT.tif"
+_DOWNLOAD = "Download it again, logged in if need be."
+_UNPACK = "Unpack it and name the raster or product folder inside."
+_EXPORT = "Write its array to a GeoTIFF, or give it to `smokegeo.predict` as an xarray.DataArray."
+#: First bytes -> what it is instead, and what to do about it.
 _STRANGERS = (
-    (b"<vrtdataset", "a GDAL virtual raster, which may lead to other files"),
-    (b"<!doctype html", "a web page (a failed download?)"),
-    (b"<html", "a web page (a failed download?)"),
-    (b"<?xml", "an XML file"),
-    (b"version https://git-lfs", "a Git LFS pointer; run `git lfs pull`"),
-    (b"\x89hdf", "an HDF5 or netCDF file"),
-    (b"cdf", "a netCDF file"),
-    (b"pk\x03\x04", "a zip archive; unpack it"),
-    (b"\x1f\x8b", "a gzip archive; unpack it"),
-    (b"ehfa_header_tag", "an Erdas Imagine file"),
-    (b"bm", "a Windows bitmap"),
-    (b"gif8", "a GIF picture"),
+    (b"<vrtdataset", "a GDAL virtual raster, which may lead to other files", _CONVERT),
+    (b"<!doctype html", "a web page (a failed download?)", _DOWNLOAD),
+    (b"<html", "a web page (a failed download?)", _DOWNLOAD),
+    (b"<?xml", "an XML file", "Name the raster or product folder that it belongs to."),
+    (b"version https://git-lfs", "a Git LFS pointer", "Fetch the file itself: git lfs pull"),
+    (
+        b"\x89hdf",
+        "an HDF5 or netCDF file",
+        'Convert the variable you want: gdal_translate HDF5:"{name}"://NAME OUT.tif',
+    ),
+    (
+        b"cdf",
+        "a netCDF file",
+        'Convert the variable you want: gdal_translate NETCDF:"{name}":NAME OUT.tif',
+    ),
+    (b"\x93numpy", "a NumPy array", _EXPORT),
+    (b"pk\x03\x04", "a zip archive", _UNPACK),
+    (b"\x1f\x8b", "a gzip archive", _UNPACK),
+    (b"ehfa_header_tag", "an Erdas Imagine file", _CONVERT),
+    (b"bm", "a Windows bitmap", _CONVERT),
+    (b"gif8", "a GIF picture", _CONVERT),
 )
 #: `pathlib` makes one slash of two.
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/|/vsi")
@@ -161,11 +174,13 @@ def sniff(path: Path) -> str:
     if any(header.is_file() for header in _envi_headers(path)):
         return "ENVI"
     low = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    for magic, what in _STRANGERS:
+    for magic, what, remedy in _STRANGERS:
         if low.startswith(magic):
+            if what == "a zip archive" and path.suffix.lower() == ".npz":  # NumPy's are zipped
+                what, remedy = "an archive of NumPy arrays", _EXPORT
             raise InputError(
                 f"{path.name} is {what}, not a GeoTIFF, JPEG 2000 or ENVI raster. "
-                "Convert it: gdal_translate IN OUT.tif"
+                + remedy.replace("{name}", path.name)
             )
     start = head[:16].decode("latin-1").encode("unicode_escape").decode()
     raise InputError(

@@ -46,9 +46,9 @@ class Scene:
     """A raster to search.
 
     `physical` says that scale and offset have been applied, so that values are reflectances (or
-    kelvins). `offset` is the first column and row of what is looked at, in the whole grid. A pixel
-    for which one of `sentinels` is stored in any band is not usable, nor is one for which 0 is
-    stored in every band if `zero_is_blank`.
+    kelvins). `offset` is the first column and row of what is looked at, in the whole grid; a
+    part knows the scene that it is `within`. A pixel for which one of `sentinels` is stored in
+    any band is not usable, nor is one for which 0 is stored in every band if `zero_is_blank`.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Scene:
     paths: tuple[str, ...] = ()
     sentinels: tuple[float, ...] = ()
     zero_is_blank: bool = False
+    within: Scene | None = None
 
     @property
     def crs(self) -> CRS | None:
@@ -104,6 +105,22 @@ class Scene:
         """Open the scene for reading."""
         return SceneReader(self)
 
+    @property
+    def entire(self) -> Scene:
+        """The scene of which this one is a part, or this one."""
+        if self.within is None:
+            return self
+        return replace(self.within, sentinels=self.sentinels, zero_is_blank=self.zero_is_blank)
+
+    def grown(self, margin: int) -> tuple[Scene, Box]:
+        """Return the scene with as much around it as there is, and where it lies in that."""
+        whole, (column, row) = self.entire, self.offset
+        left, top = max(0, column - margin), max(0, row - margin)
+        right = min(whole.width, column + self.width + margin)
+        bottom = min(whole.height, row + self.height + margin)
+        around = whole.crop(Box(left, top, right - left, bottom - top))
+        return around, Box(column - left, row - top, self.width, self.height)
+
     def crop(self, box: Box) -> Scene:
         """Return the part of the scene inside a box, which must lie within it."""
         column, row = self.offset
@@ -115,6 +132,7 @@ class Scene:
                 self.place.crs, self.place.transform @ Affine.translation(box.column, box.row)
             ),
             offset=(column + box.column, row + box.row),
+            within=self.within or self,
         )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from smokegeo.scene.product import (
     Found,
     Product,
     Scaling,
+    Tags,
     band_files,
     file_names,
     finite,
@@ -24,7 +25,9 @@ from smokegeo.scene.product import (
     moment,
     number_in,
     only,
+    read_tags,
     refuse_double,
+    tagged_scaling,
 )
 from smokegeo.scene.productmeta import read_xml
 
@@ -50,6 +53,12 @@ _GSD_M = dict(
 #: From this processing baseline on, 1000 is added to every stored value; from this day on, ESA
 #: made no product without it. Sen2Cor run by a user calls its baseline 99.99.
 _OFFSET_BASELINE, _OFFSET_DAY, _OWN_BASELINE = 400, "20220125", 9999
+#: What to do if the offset was assumed wrongly.
+_HARMONISED = "If the offset was taken off already (harmonised data), give --raw"
+_ADDED = (
+    "If 1000 was added to each, as ESA does since 2022, put the product's MTD_MSIL*.xml beside the "
+    "bands"
+)
 _WANTED = frozenset(
     {"PRODUCT_START_TIME", "SPACECRAFT_NAME", "PROCESSING_BASELINE"}
     | {name for names, offset in _TEXTS.values() for name in (*names, offset)}
@@ -72,24 +81,39 @@ def read_safe(folder: Path, metadata: str | None) -> Product:
     places = [p for p in (images, *(images / f"R{m}m" for m in (10, 20, 60))) if p.is_dir()]
     paths = [p / n for p in places for n in file_names(inside(folder, p))]
     facts = _metadata(inside(folder, folder / metadata))
-    return _product(folder, folder.resolve().name.removesuffix(".SAFE"), paths, facts)
+    found = _find(folder, paths)
+    return _product(folder, folder.resolve().name.removesuffix(".SAFE"), found, facts)
 
 
-def read_flat(folder: Path, name: str, metadata: str | None) -> Product:
-    """List the bands of a folder of band files, with or without metadata."""
+def read_flat(folder: Path, name: str, metadata: str | None, *, raw: bool = False) -> Product:
+    """List the bands of a folder of band files, with or without metadata.
+
+    With `raw` the stored values are wanted as they are, so nothing need be assumed of them.
+    """
     paths = [
         folder / file
         for file in file_names(folder)
         if (match := BAND.fullmatch(file)) and product_id(match) == name
     ]
+    found = _find(folder, paths)
+    tags = {band: read_tags(folder, path) for band, (path, _) in found.items()}
     if metadata is not None:
         facts = _metadata(inside(folder, folder / metadata))
     else:
-        facts = _assumed(folder, name)
+        facts = _assumed(folder, name, tags, raw=raw)
     hint = guess_sensor([p.stem for p in paths], filename=folder.resolve().name)
     if hint.warning is not None:
-        facts.notes.append(hint.warning)
-    return _product(folder, name or folder.resolve().name, paths, facts)
+        facts.doubts.append(
+            "band numbers without a sensor; assuming Sentinel-2. If it is another, name the files "
+            "by colour: red.tif"
+        )
+    product = _product(folder, name or folder.resolve().name, found, facts)
+    # Files that were cut out or converted may say themselves what is missing in them.
+    files = (
+        file if (own := tags[file.band.name].nodata) is None else replace(file, nodata=own)
+        for file in product.files
+    )
+    return replace(product, files=tuple(files))
 
 
 @dataclass
@@ -98,9 +122,12 @@ class _Facts:
     scaling: Scaling
     acquired: datetime | None
     notes: list[str]
+    doubts: list[str] = field(default_factory=list)
+    scaled: bool = True
 
 
-def _product(folder: Path, name: str, paths: Iterable[Path], facts: _Facts) -> Product:
+def _find(folder: Path, paths: Iterable[Path]) -> Found:
+    """Return where each band lies at its finest."""
     found: Found = {}
     for path in paths:
         match = BAND.fullmatch(path.name)
@@ -113,13 +140,18 @@ def _product(folder: Path, name: str, paths: Iterable[Path], facts: _Facts) -> P
             refuse_double(folder, band, other, path)
         if gsd_m < other_gsd_m:
             found[band] = (path, gsd_m)
+    return found
+
+
+def _product(folder: Path, name: str, found: Found, facts: _Facts) -> Product:
     wanted = [band for band in _GSD_M if facts.level != "L2A" or band != "B10"]
     notes = [*facts.notes, *missing(wanted, found)]
     coarse = [f"{b} ({gsd:g} m)" for b, (_, gsd) in found.items() if gsd > _GSD_M[b]]
     if coarse:
         notes.append(f"only coarser than the sensor saw them: {', '.join(sorted(coarse))}")
     files = band_files(folder, "sentinel2", found, facts.scaling, 0.0)
-    return Product(name, "sentinel2", files, facts.acquired, tuple(notes))
+    doubts = tuple(facts.doubts)
+    return Product(name, "sentinel2", files, facts.acquired, tuple(notes), doubts, facts.scaled)
 
 
 def _metadata(path: Path) -> _Facts:
@@ -161,25 +193,35 @@ def _metadata(path: Path) -> _Facts:
     return _Facts(level, scaling, acquired, notes)
 
 
-def _assumed(folder: Path, name: str) -> _Facts:
-    """Go by the names where the metadata was left behind, or refuse where they say nothing."""
+def _assumed(folder: Path, name: str, tags: Mapping[str, Tags], *, raw: bool) -> _Facts:
+    """Go by the files' own tags, else by their names, where the metadata was left behind."""
     words = f"{name} {folder.resolve().name}"
     time = re.search(r"(?<!\d)\d{8}T\d{6}(?!\d)", words)
+    level = re.search(r"L1C|L2A", words)
+    facts = _Facts(level[0] if level else None, lambda band: (1.0, 0.0), None, [], scaled=False)
+    facts.acquired = moment(None if time is None else time[0], facts.notes)
+    if raw:
+        return facts
+    tagged = tagged_scaling(folder, tags)
+    if tagged is not None:
+        facts.notes.append("no MTD_MSIL*.xml: scale and offset are those of the files' own tags")
+        return replace(facts, scaling=tagged, scaled=True)
     number = re.search(r"_N(\d{4})(?=_)", words)
     if number is not None and int(number[1]) != _OWN_BASELINE:
         added, why = int(number[1]) >= _OFFSET_BASELINE, f"processing baseline N{number[1]}"
     elif time is not None:
         added, why = time[0][:8] >= _OFFSET_DAY, f"the date {time[0][:8]}"
     else:
-        raise InputError(
-            f"{folder} has Sentinel-2 bands, but nothing says how they are scaled. Put the "
-            "product's MTD_MSIL1C.xml or MTD_MSIL2A.xml beside them."
+        facts.doubts.append(
+            f"neither MTD_MSIL*.xml nor a date: the stored values are taken as they are. {_ADDED}"
         )
+        return facts
     offset = -0.1 if added else 0.0
-    notes = [f"no MTD_MSIL*.xml: assuming scale 0.0001 and offset {offset:g}, going by {why}"]
-    level = re.search(r"L1C|L2A", words)
-    acquired = moment(None if time is None else time[0], notes)
-    return _Facts(level[0] if level else None, lambda band: (1e-4, offset), acquired, notes)
+    facts.doubts.append(
+        f"no MTD_MSIL*.xml: assuming scale 0.0001 and offset {offset:g}, going by {why}. "
+        + (_HARMONISED if added else _ADDED)
+    )
+    return replace(facts, scaling=lambda band: (1e-4, offset), scaled=True)
 
 
 def _baseline(text: str) -> int | None:

@@ -12,15 +12,13 @@ from rasterio.errors import RasterioError
 
 from smokegeo.errors import OutputError, UsageError, deepest_cause
 from smokegeo.files import atomic_file, check_output
-from smokegeo.probability import finish
+from smokegeo.probability import Rows, finish
 from smokegeo.scene.scene import Scene
 from smokegeo.writing.write import check_format, write_polygons
 
 if TYPE_CHECKING:
     import geopandas
     import xarray as xr
-
-    from smokegeo.work import RowFile
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Outputs:
     def write(
         self,
         frame: geopandas.GeoDataFrame,
-        raster: RowFile,
+        raster: Rows,
         scene: Scene,
         threshold: float,
         facts: Mapping[str, str],
@@ -90,7 +88,7 @@ class Outputs:
         return tuple(written)
 
 
-def _write_probability(path: Path, raster: RowFile, scene: Scene, facts: Mapping[str, str]) -> None:
+def _write_probability(path: Path, raster: Rows, scene: Scene, facts: Mapping[str, str]) -> None:
     tags = dict(facts)
     if scene.acquired is not None:  # for polygons drawn from the raster later
         tags["ACQUISITIONDATETIME"] = scene.acquired.isoformat()

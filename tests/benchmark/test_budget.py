@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from smokegeo.benchmark.budget import Budget, steps_within, with_steps
+from smokegeo.datasets.datamodule import EndlessSamples
 from smokegeo.errors import UsageError
-from smokegeo.train import TrainConfig
+from smokegeo.train import Machine, TrainConfig
+
+CPU = Machine(accelerator="cpu", devices="1")
+
+
+@pytest.fixture
+def config(make_dataset):
+    root = str(make_dataset(10, "mss").root)
+    return TrainConfig("mss", root, model="fcn", batch_size=1, crop_px=32)
 
 
 def test_the_papers_is_the_recipe_train_has_by_default():
@@ -51,7 +62,26 @@ def test_validation_happens_a_few_times_whatever_the_length():
     assert with_steps(TrainConfig(), 40_000).val_every == 1000
 
 
-def test_more_minutes_hold_more_steps():
-    config = TrainConfig(model="fcn", batch_size=1, crop_px=32)
-    assert steps_within(1e-9, config, 4, "cpu") == 1
-    assert steps_within(1.0, config, 4, "cpu") > 10
+def test_more_minutes_hold_more_steps(config):
+    assert steps_within(1e-9, config, CPU) == 1
+    assert steps_within(1.0, config, CPU) > 10
+
+
+def test_an_interrupt_while_timing_stays_one(config, monkeypatch):
+    def stop(self, number):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EndlessSamples, "__getitem__", stop)
+    with pytest.raises(KeyboardInterrupt):
+        steps_within(1.0, config, CPU)
+
+
+def test_loading_takes_its_share_of_the_minutes(config, monkeypatch):
+    real = EndlessSamples.__getitem__
+
+    def slow(self, number):
+        time.sleep(0.5)
+        return real(self, number)
+
+    monkeypatch.setattr(EndlessSamples, "__getitem__", slow)
+    assert steps_within(1.0, config, CPU) <= 120

@@ -60,6 +60,7 @@ def test_a_model_file_is_measured(tmp_path):
     assert cost.gflops > 0
     assert 0 < cost.cpu_ms < 60_000
     assert cost.size_px == 64
+    assert f"torch {torch.__version__}" in cost.measured_on
 
 
 @pytest.mark.slow

@@ -16,6 +16,8 @@ from smokegeo.benchmark.results import read_runs
 from smokegeo.benchmark.run import benchmark
 from smokegeo.datasets.layout import load_layout
 from smokegeo.errors import InputError, ModelError, Terminated, UsageError
+from smokegeo.models.baselines.catalog import METHODS
+from smokegeo.models.config import MoPConfig
 from smokegeo.task import MoPSegmentationTask
 from smokegeo.train import Machine
 
@@ -73,6 +75,7 @@ def test_an_interrupted_training_is_resumed(plan, tmp_path, trained, monkeypatch
     def stop(self, *args):
         raise Terminated
 
+    plan = replace(plan, budget=replace(TINY, iterations=6))  # validated after two steps
     with monkeypatch.context() as patch:
         patch.setattr(MoPSegmentationTask, "on_train_batch_end", stop)
         with pytest.raises(Terminated):
@@ -81,7 +84,7 @@ def test_an_interrupted_training_is_resumed(plan, tmp_path, trained, monkeypatch
     assert not (tmp_path / "out" / "benchmark.md").exists()
     results = benchmark(plan, tmp_path / "out", CPU)
     assert trained == [("segformer", 0, False), ("segformer", 0, True)]
-    assert results.runs[0].iterations == 2
+    assert results.runs[0].iterations == 6
 
 
 @pytest.mark.parametrize(
@@ -124,9 +127,50 @@ def test_another_precision_or_other_masks_are_another_training(plan, tmp_path):
     (plan.root / "checksums.sha256").unlink()
     unlisted = mark()
     assert mark() == unlisted
+    (plan.root / "statistics").mkdir()
+    (plan.root / "statistics" / "of_a_training.json").write_text("{}")
+    assert mark() == unlisted
     changed = next((plan.root / "masks").iterdir())
     changed.write_bytes(changed.read_bytes() + b" ")
     assert mark() != unlisted
+
+
+@pytest.mark.parametrize("model", ["mop", "segformer"])
+def test_a_repaired_method_and_other_defaults_are_another_training(
+    plan, tmp_path, monkeypatch, model
+):
+    (entry,) = choose([model], ["realtime"])
+
+    def mark():
+        return module._job(plan, entry, 0, load_layout(plan.root), tmp_path, CPU).folder.name
+
+    old = mark()
+    assert len(old) < 40
+    assert mark() == old
+    with monkeypatch.context() as patch:
+        repaired = replace(METHODS[model], revision=METHODS[model].revision + 1)
+        patch.setitem(METHODS, model, repaired)
+        assert mark() != old
+    assert mark() == old
+    if model == "mop":
+        changed = replace(MoPConfig(), variant="realtime", dropout=0.2, bands=4, momentum=0.999)
+        monkeypatch.setattr(MoPConfig, "from_dict", lambda given: changed)
+    else:
+        monkeypatch.setattr(module, "checked_options", lambda name, given: {**given, "width": 3})
+    assert mark() != old
+
+
+def test_a_cost_that_cannot_be_measured_leaves_the_scores(plan, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(logging.getLogger("smokegeo"), "propagate", True)  # the CLI turns it off
+
+    def broken(path, size):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(module, "measure_apart", broken)
+    (run,) = benchmark(replace(plan, speed_px=48), tmp_path / "out", CPU).runs
+    assert run.cost == {}
+    assert run.report["total"]["images"] == 1
+    assert "could not be measured: RuntimeError, out of memory" in caplog.text
 
 
 def test_minutes_become_steps_once(plan, tmp_path, monkeypatch):

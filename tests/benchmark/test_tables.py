@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 from smokegeo.benchmark.budget import Budget
@@ -17,7 +18,7 @@ from smokegeo.models.config import ABLATION
 
 COST = {
     "gflops": 7.25, "size_px": 512, "threads": 2, "cpu_ms": 199.4, "cpu_mb": 310.0,
-    "gpu": None, "gpu_ms": None, "gpu_mb": None,
+    "gpu": None, "gpu_ms": None, "gpu_mb": None, "measured_on": "2 cores of a test",
 }  # fmt: skip
 
 
@@ -75,6 +76,24 @@ def test_costs_stand_below():
     assert row == ["MoP", "3.19", "600", "5.0", "7.25", "199", "310", "-", "-"]
 
 
+def test_costs_of_several_machines_are_told_apart():
+    one = results()
+    assert "on 2 cores of a test" in markdown(one)
+    assert "measured on |" not in markdown(one)
+    moved = replace(one.runs[0], cost={**COST, "measured_on": "a faster one"})
+    two = replace(one, runs=[moved, *one.runs[1:]])
+    text = markdown(two)
+    letters = {row: line(text, f"| {row} | 3.19")[-1] for row in ("SegFormer", "MoP")}
+    assert set(letters.values()) == {"A", "B"}
+    assert f"{letters['MoP']} is 2 cores of a test" in text
+    assert f"{letters['SegFormer']} is a faster one" in text
+    assert "several machines" in draw(two).axes[0].get_xlabel()
+    assert {r["measured_on"] for r in csv.DictReader(io.StringIO(csv_text(two)))} == {
+        "a faster one",
+        "2 cores of a test",
+    }
+
+
 def test_several_seeds_give_mean_and_range():
     text = markdown(results(totals=(0.3, 0.5)))
     assert "40.00 (30.00 to 50.00)" in text
@@ -104,7 +123,9 @@ def test_it_says_what_cannot_be_compared():
         assert fact in text
     assert "One seed" not in markdown(results(totals=(0.1, 0.2)))
     assert "The paper trains" not in markdown(results(budget=Budget()))
-    assert "see more images" in markdown(results(budget=Budget(minutes=3.0)))
+    timed = markdown(results(budget=Budget(minutes=3.0)))
+    assert "see more images" in timed
+    assert "validating comes on top" in timed
 
 
 def test_what_is_left_out_or_to_come_is_said():

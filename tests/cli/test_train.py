@@ -7,6 +7,7 @@ import json
 import pytest
 from toy_models import save_toy
 
+from smokegeo import MSS
 from smokegeo.train import TrainConfig, read_config
 
 #: The smallest training there is.
@@ -108,6 +109,25 @@ def test_a_damaged_file_among_the_models_is_passed_over_with_a_warning(run, tmp_
     result = run("models", "--folder", tmp_path)
     assert result.exit_code == 0
     assert "Warning:" in result.output
+
+
+def test_evaluate_scores_the_split_that_was_kept_from_the_training(run, make_dataset, tmp_path):
+    """Dealt frame by frame, the test split would share scenes with the one trained on."""
+    root, out = make_dataset(20, "mss", ship_splits=False).root, tmp_path / "run"
+    result = run(
+        *("train", "--dataset", "mss", "--root", root, "--out", out, "--model", "fcn"),
+        *("--set", "by_scene=true", *SMALL),
+    )
+    assert result.exit_code == 0, result.output
+    splits = {name: MSS(root, name, by_scene=True).records for name in ("train", "test")}
+    scenes = [{record.scene for record in records} for records in splits.values()]
+    assert not scenes[0] & scenes[1]
+    for name, records in splits.items():
+        scored = run(
+            *("evaluate", out / "model.safetensors", "--dataset", "mss", "--root", root),
+            *("--split", name, "--json", "--quiet"),
+        )
+        assert json.loads(scored.stdout)["total"]["images"] == len(records)
 
 
 @pytest.mark.parametrize("split", ["train", "nonsense"])

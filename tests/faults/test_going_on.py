@@ -29,6 +29,8 @@ from faults.scenes import (
 from rasterio.enums import ColorInterp
 from toy_scenes import damage_block
 
+from smokegeo.scene.georeference import PICTURE
+
 FULL = plume()
 #: Pixels that hold nothing in many of the cases: some smoke, some not.
 HOLE = np.zeros(SIZE, bool)
@@ -62,6 +64,21 @@ def with_alpha(folder: Path) -> list[object]:
     pixels = np.concatenate([cube(FULL), np.where(HOLE, 0, 65535)[None].astype("uint16")])
     colours = [ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.undefined]
     return scene(pixels=pixels, names=NAMES, colorinterp=[*colours, ColorInterp.alpha])(folder)
+
+
+def band_files(*names: str, nodata: float | None = None, dtype: str = "uint16"):
+    """Make a folder of one file for each of blue, green, red and near infrared."""
+
+    def make(folder: Path) -> list[object]:
+        pixels = cube(FULL, dtype=dtype)
+        if nodata is not None:
+            pixels[:, HOLE] = nodata
+        for name, band in zip(names, pixels, strict=True):
+            path = folder / "bands" / f"{name}.tif"
+            write_scene(path, band[None], names=None, nodata=nodata)
+        return [folder / "bands", "-q"]
+
+    return make
 
 
 def spoilt_block(folder: Path) -> list[object]:
@@ -177,6 +194,28 @@ CASES = [
         ("explicit choice",),
     ),
     Case("11 alpha", with_alpha, (r"could not be analysed",), CUT),
+    Case("bands named by colour", band_files("blue", "green", "red", "nir")),
+    Case(
+        "Sentinel-2 bands without a date",
+        band_files("B02", "B03", "B04", "B08"),
+        (r"Warning: bands: neither .* the stored values are taken as they are\. If 1000",),
+        silent=(),
+    ),
+    Case(
+        "Sentinel-2 bands without metadata",
+        band_files(
+            *(f"T33UVR_20220902T143741_{band}_20m" for band in ("B02", "B03", "B04", "B8A"))
+        ),
+        (r"Warning: T33UVR_20220902T143741: .*offset -0\.1, going by the date 20220902.*--raw",),
+        silent=(),
+    ),
+    Case(
+        "Sentinel-2 bands with their own nodata",
+        band_files("B02", "B03", "B04", "B08", nodata=-9999, dtype="int16"),
+        ("could not be analysed",),
+        CUT,
+        ("not declared",),
+    ),
     Case("14 CRS from the user", scene("--crs", UTM33, crs=None)),
     Case("25 world file", world_file, ("georeference from scene.tfw",)),
     Case("25 side-car", moved_by_aux, ("georeference from scene.tif.aux.xml",)),
@@ -331,7 +370,7 @@ def test_pixels_as_coordinates_claim_no_place_on_earth(tmp_path, model, bright, 
     frame = polygons(out)
     assert frame.crs is None or "Undefined" in frame.crs.name
     assert frame["area_m2"].isna().all()
-    np.testing.assert_array_equal(pixels_of(out, PLACE.identity(), SIZE), FULL)
+    np.testing.assert_array_equal(pixels_of(out, PICTURE, SIZE), FULL)
 
 
 def test_pieces_that_touch_at_a_corner_are_valid_polygons(tmp_path, model, bright, run) -> None:

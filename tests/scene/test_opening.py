@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+import rasterio
 import rioxarray
 import xarray as xr
 from products import S2_NATIVE_M, safe_product, write_band
 from rasterio.enums import ColorInterp
+from rasterio.transform import Affine
 from toy_scenes import PLACE, SATELLITE, UTM, landscape, write_scene
 
 from smokegeo.cubes import make_cube
@@ -18,6 +21,7 @@ from smokegeo.scene.opening import open_scene
 from smokegeo.scene.options import SceneOptions
 from smokegeo.scene.scene import SENTINELS
 from smokegeo.sensors import sensor
+from smokegeo.survey import survey
 
 
 @pytest.fixture
@@ -125,9 +129,9 @@ def test_a_part_of_a_scene_is_a_scene(path, values):
 def test_pixels_may_be_the_only_coordinates(path, tmp_path, values):
     scene = open_scene(path, SceneOptions(pixel_coords=True))
     assert scene.crs is None
-    assert scene.transform @ (3, 4) == (3, 4)
+    assert scene.transform @ (3, 4) == (3, -4)  # as QGIS shows a picture
     part = open_scene(path, SceneOptions(pixel_coords=True, window="5,6,10,8"))
-    assert part.transform @ (0, 0) == (5, 6)
+    assert part.transform @ (0, 0) == (5, -6)
 
 
 def test_a_scene_without_system_is_given_one(tmp_path, values):
@@ -185,6 +189,83 @@ def test_bands_of_several_resolutions_share_the_finest_grid(tmp_path):
     assert not valid[:6, :6].any()  # the first pixel of 60 m is nodata
     assert valid[6:].all()
     assert valid[:, 6:].all()
+
+
+def test_nodata_of_band_files_is_heeded_and_not_called_undeclared(tmp_path):
+    for band in ("B02", "B03", "B04"):
+        path = tmp_path / f"T20LMR_20220902T143741_{band}_20m.tif"
+        write_band(path, gsd_m=20, dtype="int16", nodata=-9999)
+        with rasterio.open(path, "r+") as dst:
+            pixels_of = dst.read(1)
+            pixels_of[2, 3] = -9999
+            dst.write(pixels_of, 1)
+    scene = open_scene(tmp_path)
+    _, valid = pixels(scene)
+    assert not valid[2, 3]
+    assert valid.sum() == valid.size - 1  # 0 is no longer what is missing
+    assert survey(scene, range(3)).sentinel_share == 0
+
+
+def test_files_named_by_colour_are_opened_as_one_scene(tmp_path, values):
+    for band, word in zip(values, ("blue", "green", "red", "nir", "swir16", "swir22"), strict=True):
+        coarse = word.startswith("swir")
+        write_scene(
+            tmp_path / f"{word}.tif",
+            band[None, ::2, ::2] if coarse else band[None],
+            None,
+            transform=PLACE @ Affine.scale(2) if coarse else PLACE,
+            scale=1e-4,
+            offset=-0.1,
+        )
+    scene = open_scene(tmp_path)
+    assert scene.bands.names == SATELLITE
+    assert (scene.crs, scene.transform) == (UTM, PLACE)
+    found, valid = pixels(scene)
+    assert valid.all()
+    np.testing.assert_allclose(found[:4], values[:4] * 1e-4 - 0.1, atol=1e-6)
+    assert found[4, 2, 2] == pytest.approx(values[4, 2, 2] * 1e-4 - 0.1)
+    raw, _ = pixels(open_scene(tmp_path, SceneOptions(raw=True)))
+    np.testing.assert_array_equal(raw[:4], values[:4])
+
+
+def test_a_fourth_band_that_is_marked_alpha_is_used_when_the_user_says_what_it_is(tmp_path, caplog):
+    picture = np.random.default_rng(1).integers(0, 200, (4, 30, 40)).astype(np.uint8)
+    path = write_scene(tmp_path / "s.tif", picture, None, photometric="rgb", alpha="yes")
+    assert open_scene(path).bands.names == ("red", "green", "blue")
+    assert "s.tif: band 4 is marked alpha and taken for a mask" in caplog.text
+    caplog.clear()
+    scene = open_scene(path, SceneOptions(bands="red,green,blue,nir"))
+    assert scene.bands.names == ("red", "green", "blue", "nir")
+    found, valid = pixels(scene)
+    np.testing.assert_array_equal(found, picture)
+    assert valid.all()  # its zeros are dark, not missing
+    assert not caplog.records
+
+
+def test_values_wanted_as_stored_bring_no_word_on_an_offset(tmp_path, caplog):
+    for band in ("B02", "B03"):
+        write_band(tmp_path / "dated" / f"T20LMR_20220902T143741_{band}_20m.tif", gsd_m=20)
+        write_band(tmp_path / "bare" / f"{band}.tif", gsd_m=20)
+    for folder, physical in (("dated", True), ("bare", False)):
+        assert open_scene(tmp_path / folder).physical == physical
+        assert "MTD_MSIL*.xml" in caplog.text
+        caplog.clear()
+        with caplog.at_level(logging.INFO, logger="smokegeo"):
+            scene = open_scene(tmp_path / folder, SceneOptions(raw=True))
+        assert not scene.physical
+        assert pixels(scene)[0].max() == 2000
+        assert "offset" not in caplog.text
+        assert not [record for record in caplog.records if record.levelno > logging.INFO]
+        caplog.clear()
+
+
+def test_an_alpha_band_that_is_a_mask_is_said(tmp_path, caplog):
+    picture = np.full((4, 30, 40), 255, np.uint8)
+    path = write_scene(tmp_path / "s.tif", picture, None, photometric="rgb", alpha="yes")
+    with caplog.at_level(logging.INFO, logger="smokegeo"):
+        open_scene(path)
+    (record,) = [record for record in caplog.records if "marked alpha" in record.getMessage()]
+    assert record.levelno == logging.INFO
 
 
 # Arrays

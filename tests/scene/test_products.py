@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 import rasterio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from toy_scenes import write_scene
 
 from smokegeo.errors import InputError
 from smokegeo.scene.products import Product, is_product, read_product
@@ -22,13 +24,13 @@ from smokegeo.sensors import sensor
 ALL_S2 = tuple(band.name for band in sensor("sentinel2").bands)
 
 
-def refusal(path: Path) -> str:
-    """Return the one line with which a product is refused."""
+def refusal(path: Path, ending: str = ".") -> str:
+    """Return the one line with which a product is refused; one that is a command ends in it."""
     with pytest.raises(InputError) as caught:
         read_product(path)
     text = str(caught.value)
     assert "\n" not in text
-    assert text.endswith(".")
+    assert text.endswith(ending)
     return text
 
 
@@ -179,10 +181,11 @@ def test_a_part_of_a_product_points_to_the_whole(tmp_path):
     assert f"Name the whole: {safe}" in refusal(images)
 
 
-def flat(folder: Path, prefix: str, suffix: str = "tif", ending: str = "") -> Path:
+def flat(folder: Path, prefix: str, suffix: str = "tif", ending: str = "", **facts) -> Path:
     for band in ("B02", "B03", "B04", "B8A"):
         gsd_m = fake.S2_NATIVE_M[band]
-        fake.write_band(folder / f"{prefix}{band}{ending.format(gsd_m)}.{suffix}", gsd_m=gsd_m)
+        name = f"{prefix}{band}{ending.format(gsd_m)}.{suffix}"
+        fake.write_band(folder / name, gsd_m=gsd_m, **facts)
     return folder
 
 
@@ -212,13 +215,87 @@ def test_a_flat_folder_without_metadata_says_what_it_assumes(
 ):
     product = read_product(flat(tmp_path / folder, prefix, ending="_{}m"))
     assert physical(product, "B02") == pytest.approx(expected)
-    assert any("assuming" in note and why in note for note in product.notes)
+    (doubt,) = product.doubts
+    assert "assuming" in doubt
+    assert why in doubt
+    assert ("--raw" if expected == 0.1 else "MTD_MSIL*.xml beside the bands") in doubt
+    assert not any("assuming" in note for note in product.notes)
     assert product.acquired is not None
     assert product.acquired.tzinfo is UTC
 
 
-def test_a_flat_folder_that_says_nothing_is_refused(tmp_path):
-    assert "Put the product's MTD_MSIL1C.xml" in refusal(flat(tmp_path / "clip", ""))
+def test_an_assumed_offset_is_a_warning_unless_the_values_are_wanted_as_stored(tmp_path, caplog):
+    folder = flat(tmp_path / "clip", "T20LMR_20220902T143741_", ending="_{}m")
+    with caplog.at_level(logging.INFO, logger="smokegeo"):
+        read_product(folder)
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "T20LMR_20220902T143741: no MTD" in record.getMessage()
+    caplog.clear()
+    with caplog.at_level(logging.INFO, logger="smokegeo"):
+        product = read_product(folder, raw=True)
+    assert not caplog.records
+    assert not any("offset" in note for note in product.notes)
+    assert {(file.scale, file.offset) for file in product.files} == {(1, 0)}
+
+
+def test_the_own_tags_of_files_say_more_than_their_date(tmp_path):
+    folder = flat(tmp_path / "clip", "T20LMR_20220902T143741_", scaling=(2e-4, -0.05))
+    product = read_product(folder)
+    assert physical(product, "B02") == pytest.approx(0.35)
+    assert product.doubts == ()
+    assert any("files' own tags" in note for note in product.notes)
+
+
+@pytest.mark.parametrize("prefix", ["T20LMR_20220902T143741_", ""], ids=["date", "no date"])
+@pytest.mark.parametrize("with_metadata", [True, False])
+def test_what_a_band_file_declares_missing_is_heeded(tmp_path, prefix, with_metadata):
+    folder = flat(tmp_path / "clip", prefix, dtype="int16", nodata=-9999)
+    fake.write_band(folder / f"{prefix}B04.tif", gsd_m=10)
+    if with_metadata:
+        (folder / "MTD_MSIL2A.xml").write_text(fake.s2_xml())
+    nodata = {file.band.name: file.nodata for file in read_product(folder).files}
+    assert nodata == {"B02": -9999, "B03": -9999, "B04": 0, "B8A": -9999}
+
+
+def test_a_flat_folder_without_a_date_is_read_as_stored_with_a_warning(tmp_path, caplog):
+    product = read_product(flat(tmp_path / "clip", ""))
+    assert names(product) == ("B02", "B03", "B04", "B8A")
+    assert product.name == "clip"
+    assert physical(product, "B8A") == 2000
+    assert not product.scaled
+    assert product.acquired is None
+    assert "the stored values are taken as they are" in caplog.text
+    assert "MTD_MSIL*.xml beside the bands" in caplog.text
+    caplog.clear()
+    assert read_product(tmp_path / "clip", raw=True).doubts == ()
+    assert not caplog.records
+
+
+def test_a_flat_folder_without_a_date_goes_by_the_own_tags_of_its_files(tmp_path):
+    product = read_product(flat(tmp_path / "clip", "", scaling=(1e-4, -0.1)))
+    assert physical(product, "B02") == pytest.approx(0.1)
+    assert product.scaled
+    assert product.doubts == ()
+
+
+def test_bands_with_and_without_tags_are_not_mixed(tmp_path):
+    folder = flat(tmp_path / "clip", "", scaling=(1e-4, -0.1))
+    fake.write_band(folder / "B03.tif", gsd_m=10)
+    assert "with a scale tag and without: B03. Tag them alike" in refusal(folder, ending="")
+    assert not read_product(folder, raw=True).scaled
+
+
+def test_a_scale_that_leads_nowhere_is_refused(tmp_path):
+    folder = flat(tmp_path / "clip", "", scaling=(math.inf, 0.0))
+    assert "B02.tif has scale inf and offset 0, no usable numbers" in refusal(folder, ending="")
+
+
+def test_band_numbers_that_may_be_of_another_sensor_are_a_doubt(tmp_path):
+    for band in ("B02", "B03", "B04", "B05"):
+        fake.write_band(tmp_path / "clip" / f"{band}.tif", gsd_m=30)
+    (_, doubt) = read_product(tmp_path / "clip").doubts
+    assert "assuming Sentinel-2. If it is another, name the files by colour" in doubt
 
 
 def test_two_flat_products_in_a_folder_are_refused_by_name(tmp_path):
@@ -384,6 +461,89 @@ def test_hls_of_landsat_has_thermal_bands_in_kelvin(tmp_path):
     assert physical(product, "B5") == pytest.approx(0.15)
     assert physical(product, "B10") == pytest.approx(15 + 273.15)
     assert product.notes == ()
+
+
+# Files named by colour
+
+STAC = ("blue", "green", "red", "nir", "nir08", "swir16", "swir22")
+
+
+def colours(folder: Path, prefix: str = "", words: tuple[str, ...] = STAC, **facts) -> Path:
+    for number, word in enumerate(words):
+        fake.write_band(folder / f"{prefix}{word}.tif", 2000 + number, **facts)
+    return folder
+
+
+@pytest.mark.parametrize("prefix", ["", "S2A_20LMR_20220902_0_L2A_", "plot 7."])
+def test_files_named_by_colour_are_the_bands_of_one_scene(tmp_path, prefix, caplog):
+    folder = colours(tmp_path / "scene", prefix, scaling=(1e-4, -0.1), dtype="int16", nodata=-9999)
+    for other in ("scl", "visual", "thumbnail"):
+        fake.write_band(folder / f"{prefix}{other}.tif")
+    (folder / "item.json").write_text("{}")
+    assert is_product(folder)
+    product = read_product(folder)
+    assert names(product) == ("blue", "green", "red", "nir", "nir08", "swir1", "swir2")
+    assert [file.path.stem.removeprefix(prefix) for file in product.files] == list(STAC)
+    assert {(f.scale, f.offset, f.nodata, f.index) for f in product.files} == {
+        (1e-4, -0.1, -9999, 1)
+    }
+    assert (product.sensor, product.acquired, product.scaled) == (None, None, True)
+    assert product.bands_from == "file names"
+    assert any("left out, not named by a colour" in n and "scl.tif" in n for n in product.notes)
+    assert product.doubts == ()
+
+
+def test_files_named_by_colour_without_tags_are_not_scaled(tmp_path):
+    product = read_product(colours(tmp_path / "scene", words=("red", "nir")))
+    assert {(file.scale, file.offset, file.nodata) for file in product.files} == {(1, 0, None)}
+    assert not product.scaled
+    assert product.name == "scene"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("rededge1", "red_edge_2", "Red-Edge-3"), ("rededge", "rededge2", "rededge3")),
+        (("760nm", "600nm"), ("600nm", "760nm")),
+        (("coastal_aerosol", "near_infrared"), ("coastal", "nir")),
+    ],
+)
+def test_colours_may_be_spelled_in_many_ways(tmp_path, words, expected):
+    assert names(read_product(colours(tmp_path, words=words))) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("red",),
+        ("red_river", "green_valley", "blue_lake"),
+        ("a", "b", "g", "r"),
+        ("red_2020", "nir_2021"),
+        ("one_red", "two_red", "three_nir"),
+        ("visual", "scl", "qa"),
+    ],
+)
+def test_files_that_are_no_bands_of_one_scene_make_no_scene(tmp_path, words):
+    colours(tmp_path, words=words)
+    assert not is_product(tmp_path)
+    assert "is a folder, but no" in refusal(tmp_path)
+
+
+def test_what_is_not_one_band_each_is_refused(tmp_path):
+    folder = colours(tmp_path / "double", words=("red", "swir1", "swir16"))
+    assert "has swir1 twice: swir1.tif and swir16.tif" in refusal(folder)
+    text = refusal(colours(colours(tmp_path / "two", "a_"), "b_"))
+    assert "holds 2 products: a (bands named by colour), b (bands named by colour)" in text
+    folder = colours(tmp_path / "many", words=("red", "nir"))
+    write_scene(folder / "red.tif", np.ones((3, 4, 4), np.uint8), names=None)
+    assert "red.tif has 3 bands; a file named by a colour has one" in refusal(folder)
+
+
+def test_a_colour_that_is_a_link_out_of_the_folder_is_refused(tmp_path):
+    folder = colours(tmp_path / "scene", words=("red", "nir"))
+    (folder / "nir.tif").rename(tmp_path / "elsewhere.tif")
+    (folder / "nir.tif").symlink_to(tmp_path / "elsewhere.tif")
+    assert "is a link out of the product" in refusal(folder)
 
 
 # What is no product, and what is meant to harm

@@ -20,7 +20,8 @@ class Method:
     """A method of the paper: its name in tables, its kind, and its encoder in each variant.
 
     `in_paper` are the variants the paper's tables have; `differs` says in a few words what keeps
-    ours from being the original.
+    ours from being the original. Raise `revision` whenever a change of the code changes what the
+    method learns: a benchmark then trains it anew instead of keeping the results of old code.
     """
 
     title: str
@@ -28,6 +29,7 @@ class Method:
     encoders: tuple[str, str]
     differs: str
     in_paper: tuple[str, ...] = VARIANTS
+    revision: int = 1
 
 
 #: The ten methods of the paper; all but MoP are built by a module of this package.
