@@ -19,6 +19,7 @@ from PIL import Image
 from rasterio.transform import Affine
 from some_shapes import DEGREES, UTM, UTM_1, UTM_1_20M, UTM_20M, blobs, box, ring, some_shapes
 
+from smokegeo.scene.georeference import PICTURE
 from smokegeo.writing.polygons import place
 from smokegeo.writing.write import write_polygons
 
@@ -357,6 +358,19 @@ class TestProcessingScript:
         assert runs["endless"]["seconds"] < 20
         assert (folder / "endless.ended").exists()
         assert not (folder / "endless.gpkg").exists()
+
+
+EXTENT = """
+layer = QgsRasterLayer(sys.argv[1], "photo")
+box = layer.extent()
+print(json.dumps([box.xMinimum(), box.yMinimum(), box.xMaximum(), box.yMaximum()]))
+"""
+
+
+def test_polygons_in_pixels_lie_on_the_photograph(tmp_path):
+    Image.fromarray(np.zeros((60, 80, 3), np.uint8)).save(tmp_path / "photo.png")
+    shown = in_qgis(EXTENT, tmp_path / "photo.png", home=tmp_path)
+    assert shown == [*(PICTURE @ (0, 60)), *(PICTURE @ (80, 0))]
 
 
 @pytest.mark.slow
