@@ -3,25 +3,20 @@
     python scripts/bench_methods.py [--variants realtime accuracy] [--models mop ...] [--size PX]
 
 Prints a Markdown table: parameters, FLOPs, and time and memory for one image, as `smokegeo
-benchmark` measures them after a training; random weights cost what trained ones do. Each is
-measured in a process of its own. Let the machine do nothing else meanwhile.
+benchmark` measures them; random weights cost what trained ones do. Each is measured in a process
+of its own. Let the machine do nothing else meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import tempfile
-from pathlib import Path
 
 import torch
 
 from smokegeo.benchmark.machine import processor
-from smokegeo.benchmark.measure import Cost, measure_apart
-from smokegeo.datasets.statistics import BandStatistics
-from smokegeo.modelfile import Card, save_model
+from smokegeo.benchmark.measure import measure_apart
 from smokegeo.models.baselines.catalog import METHODS, VARIANTS
-from smokegeo.models.build import build_network
 from smokegeo.sensors import sensor
 
 
@@ -33,33 +28,22 @@ def main() -> None:
     parser.add_argument("--sensor", default="hss", help="whose bands: hss, mss, satellite ...")
     parser.add_argument("--size", type=int, default=512, help="side of the image in pixels")
     args = parser.parse_args()
+    bands = len(sensor(args.sensor).bands)
     print(
         f"{processor()}, torch {torch.__version__}, load {os.getloadavg()[0]:.1f} at the start, "
-        f"one image of {len(sensor(args.sensor).bands)} x {args.size} x {args.size}\n"
+        f"one image of {bands} x {args.size} x {args.size}\n"
     )
     print("| method | variant | M parameters | GFLOPs | CPU ms | CPU MB | threads |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for variant in args.variants:
         for name in args.models:
-            cost = cost_of(name, variant, args.sensor, args.size)
+            cost = measure_apart(name, bands, {"variant": variant}, args.size)
             memory = "-" if cost.cpu_mb is None else f"{cost.cpu_mb:.0f}"
             print(
                 f"| {METHODS[name].title} | {variant} | {cost.parameters / 1e6:.2f} | "
                 f"{cost.gflops:.2f} | {cost.cpu_ms:.0f} | {memory} | {cost.threads} |",
                 flush=True,
             )
-
-
-def cost_of(name: str, variant: str, sensor_name: str, size_px: int) -> Cost:
-    """Save a network with random weights as a model file, and measure it."""
-    bands, options = sensor(sensor_name).bands, {"variant": variant}
-    each = (1.0,) * len(bands)
-    statistics = BandStatistics(bands.names, each, each, each, each, 1)
-    card = Card(name, name, options, bands, statistics)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.safetensors"
-        save_model(path, card, build_network(name, len(bands), options).state_dict())
-        return measure_apart(path, size_px)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from smokegeo.benchmark.machine import measured_on
 from smokegeo.heap import give_back
-from smokegeo.modelfile import load_model
+from smokegeo.models.build import build_network
+from smokegeo.models.mop import MoP
 
 _REPEATS = 5
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -44,20 +45,25 @@ class Cost:
     gpu_mb: float | None = None
 
 
-def measure_apart(path: Path, size_px: int) -> Cost:
-    """Measure a model file in a process of its own, whose memory nothing else has touched."""
+def measure_apart(name: str, bands: int, options: Mapping[str, Any], size_px: int) -> Cost:
+    """Measure a network in a process of its own, whose memory nothing else has touched."""
     # Not forked: a fork would begin with all the memory this process has.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(measure, path, size_px).result()
+        return pool.submit(measure, name, bands, dict(options), size_px).result()
 
 
-def measure(path: Path, size_px: int, repeats: int = _REPEATS) -> Cost:
-    """Measure a model file on the processor, and on a graphics card if there is one."""
-    model = load_model(path)
-    parameters = sum(p.numel() for p in model.network().parameters())
-    network = model.for_inference()
-    image = torch.zeros(1, model.card.channels, size_px, size_px)
+def measure(
+    name: str, bands: int, options: Mapping[str, Any], size_px: int, repeats: int = _REPEATS
+) -> Cost:
+    """Measure a network on the processor, and on a graphics card if there is one.
+
+    It is built anew: random weights cost what trained ones do.
+    """
+    built = build_network(name, bands, options).eval()
+    parameters = sum(p.numel() for p in built.parameters())
+    network = built.fold() if isinstance(built, MoP) else built
+    image = torch.zeros(1, bands, size_px, size_px)
     cpu_mb = _megabytes_of(network, image)
     cpu_ms = milliseconds(lambda: network(image), repeats)
     flops = count_flops(lambda: network(image))

@@ -48,6 +48,8 @@ class Job:
     seed: int
     config: TrainConfig
     folder: Path
+    bands: int
+    options: Mapping[str, Any]
 
 
 def benchmark(
@@ -72,8 +74,8 @@ def benchmark(
         for number, job in enumerate(jobs, start=1):
             label = f"{job.entry.name}, seed {job.seed} ({number} of {len(jobs)})"
             try:
-                run = _known(job, plan, known or {}, label)
-                results.runs.append(run or _finished(job, plan, machine, label))
+                run = _known(job, known or {}, label) or _finished(job, plan, machine, label)
+                results.runs.append(replace(run, cost=_cost(run, job, plan, out, label)))
             except (KeyboardInterrupt, SystemExit):
                 log.info("interrupted in %s; the same command goes on from here", label)
                 raise
@@ -120,19 +122,21 @@ def _job(plan: Plan, entry: Entry, seed: int, layout: Layout, out: Path, machine
     That is the data, every setting, every option of the network with the defaults of today, and
     the method's revision. The device is not in it, nor are versions of other packages.
     """
-    config = plan.config(entry, seed)
+    config, bands = plan.config(entry, seed), len(layout.bands)
+    options = _all_options(config, bands)
     plain = {key: value for key, value in config.to_dict().items() if key != "root"}
-    plain |= {
-        "options": _all_options(config, len(layout.bands)),
-        "revision": METHODS[entry.model].revision,
-    }
+    plain |= {"options": options, "revision": METHODS[entry.model].revision}
     if plan.budget.minutes is not None:
         plain |= {"iterations": None, "val_every": None, "minutes": plan.budget.minutes}
     if machine.precision != "32-true":
         plain |= {"precision": machine.precision}
     content = f"{_data_mark(layout.root)} {json.dumps(plain, sort_keys=True)}"
-    mark = hashlib.sha256(content.encode()).hexdigest()[:8]
-    return Job(entry, seed, config, out / "runs" / f"{entry.name}-seed{seed}-{mark}")
+    folder = out / "runs" / f"{entry.name}-seed{seed}-{_mark(content)}"
+    return Job(entry, seed, config, folder, bands, options)
+
+
+def _mark(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()[:8]
 
 
 def _all_options(config: TrainConfig, bands: int) -> dict[str, Any]:
@@ -155,17 +159,13 @@ def _data_mark(root: Path) -> str:
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
-def _known(job: Job, plan: Plan, known: Mapping[str, Run], label: str) -> Run | None:
-    """Return the result of a training that was done elsewhere; its cost if of the same size.
-
-    The cost says where it was measured; tables with costs of several machines tell them apart.
-    """
+def _known(job: Job, known: Mapping[str, Run], label: str) -> Run | None:
+    """Return the result of a training that was done elsewhere and not here."""
     run = known.get(job.folder.name)
     if run is None or (job.folder / "result.json").is_file():
         return None
     log.info("%s: done elsewhere", label)
-    wanted = plan.speed_px and run.cost.get("size_px") == plan.speed_px
-    return run if wanted else replace(run, cost={})
+    return run
 
 
 def _finished(job: Job, plan: Plan, machine: Machine, label: str) -> Run:
@@ -178,8 +178,6 @@ def _finished(job: Job, plan: Plan, machine: Machine, label: str) -> Run:
         run = _scored(job, _trained(job, plan, machine, label), plan, machine)
         _write(kept, asdict(run))
         log.info("%s: F1 %.2f %%", label, 100 * (run.report["total"]["f1_image"] or 0.0))
-    if plan.speed_px and job.seed == plan.seeds[0]:
-        run = replace(run, cost=_cost(job, plan.speed_px, label))
     return run
 
 
@@ -227,19 +225,27 @@ def _scored(job: Job, model_file: Path, plan: Plan, machine: Machine) -> Run:
     )
 
 
-def _cost(job: Job, size_px: int, label: str) -> dict[str, Any]:
-    """Return what the model costs at this size, measured once and kept; empty if that fails.
+def _cost(run: Run, job: Job, plan: Plan, out: Path, label: str) -> Mapping[str, Any]:
+    """Return what the network costs at the plan's size; empty if that fails.
 
-    A network that needs more memory than there is must not cost its scores, too.
+    What was measured elsewhere comes along and says where; tables with costs of several machines
+    tell them apart. Seeds cost the same, so the first is measured, once.
     """
+    size_px = plan.speed_px
+    if size_px and run.cost.get("size_px") == size_px:
+        return run.cost
+    if not size_px or job.seed != plan.seeds[0]:
+        return {}
 
     def work() -> dict[str, Any]:
         log.info("%s: measuring time and memory", label)
-        return asdict(measure_apart(job.folder / "model.safetensors", size_px))
+        return asdict(measure_apart(job.entry.model, job.bands, job.options, size_px))
 
+    mark = _mark(json.dumps([job.bands, job.options], sort_keys=True))
     try:
-        return dict(_kept(job.folder / f"cost-{size_px}.json", work))
+        return dict(_kept(out / "costs" / f"{job.entry.name}-{size_px}-{mark}.json", work))
     except Exception as error:
+        # A network that needs more memory than there is must not cost its scores, too.
         log.warning("%s: time and memory could not be measured: %s", label, _unexpected(error))
         log.debug("%s", label, exc_info=error)
         return {}

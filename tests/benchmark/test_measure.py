@@ -8,9 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
-from toy_models import save_toy
 
 from smokegeo.benchmark.measure import count_flops, measure, measure_apart
+from smokegeo.models.build import build_network
 
 
 class Attention(nn.Module):
@@ -54,9 +54,10 @@ def test_the_fast_path_of_multi_head_attention_is_counted_and_left_as_it_was():
     assert torch.backends.mha.get_fastpath_enabled() == before
 
 
-def test_a_model_file_is_measured(tmp_path):
-    cost = measure(save_toy(tmp_path / "toy.safetensors"), 64, repeats=1)
-    assert cost.parameters > 1000
+@pytest.mark.parametrize("name", ["mop", "segformer"])
+def test_a_network_is_measured_without_being_trained(name):
+    cost = measure(name, 4, {"variant": "realtime"}, 64, repeats=1)
+    assert cost.parameters == sum(p.numel() for p in build_network(name, 4).parameters())
     assert cost.gflops > 0
     assert 0 < cost.cpu_ms < 60_000
     assert cost.size_px == 64
@@ -64,9 +65,8 @@ def test_a_model_file_is_measured(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_larger_image_takes_more_memory(tmp_path):
-    path = save_toy(tmp_path / "toy.safetensors", whole=True)
-    small, large = (measure_apart(path, size) for size in (64, 512))
+def test_a_larger_image_takes_more_memory():
+    small, large = (measure_apart("mop", 4, {}, size) for size in (64, 512))
     assert large.gflops >= 64 * small.gflops  # attention grows faster than the image
     if small.cpu_mb is None or large.cpu_mb is None:
         pytest.skip("this system does not tell the peak of memory")

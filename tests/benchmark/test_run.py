@@ -11,6 +11,7 @@ from filelock import FileLock
 
 from smokegeo.benchmark import run as module
 from smokegeo.benchmark.budget import Budget
+from smokegeo.benchmark.measure import Cost
 from smokegeo.benchmark.plan import Plan, choose
 from smokegeo.benchmark.results import read_runs
 from smokegeo.benchmark.run import benchmark
@@ -163,7 +164,7 @@ def test_a_repaired_method_and_other_defaults_are_another_training(
 def test_a_cost_that_cannot_be_measured_leaves_the_scores(plan, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(logging.getLogger("smokegeo"), "propagate", True)  # the CLI turns it off
 
-    def broken(path, size):
+    def broken(*network):
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(module, "measure_apart", broken)
@@ -188,9 +189,9 @@ def test_costs_are_measured_for_the_first_seed_and_kept(plan, tmp_path, monkeypa
 
     sizes = []
 
-    def here(path, size):
+    def here(name, bands, options, size):
         sizes.append(size)
-        return measure(path, size, repeats=1)
+        return measure(name, bands, options, size, repeats=1)
 
     monkeypatch.setattr(module, "measure_apart", here)
     two = Plan(plan.dataset, plan.root, plan.entries, TINY, seeds=(0, 1), speed_px=48)
@@ -220,16 +221,22 @@ def test_what_was_trained_elsewhere_is_not_trained_again(plan, tmp_path, trained
     assert len(trained) == 3  # another budget is another training
 
 
-def test_costs_from_elsewhere_count_if_they_are_of_the_same_size(plan, tmp_path, trained):
+def test_costs_from_elsewhere_count_if_of_the_same_size_and_are_measured_if_not(
+    plan, tmp_path, trained, monkeypatch
+):
+    def here(name, bands, options, size):
+        return Cost(1, 1.0, size, 1, 2.0, None, "this machine")
+
+    monkeypatch.setattr(module, "measure_apart", here)
     benchmark(plan, tmp_path / "there", CPU)
     known = {
         key: replace(run, cost={"size_px": 48, "cpu_ms": 1.0, "threads": 1})
         for key, run in read_runs(tmp_path / "there" / "results.json").items()
     }
-    for size, counted in ((48, True), (64, False)):
+    for size, took in ((48, 1.0), (64, 2.0), (0, None)):
         sized = Plan(plan.dataset, plan.root, plan.entries, TINY, speed_px=size)
         (run,) = benchmark(sized, tmp_path / f"here{size}", CPU, known).runs
-        assert bool(run.cost) == counted
+        assert run.cost.get("cpu_ms") == took
     assert len(trained) == 1
 
 
