@@ -29,14 +29,22 @@ _COST = {
 
 def markdown(results: Results) -> str:
     """Return all tables, with what was done above them and what it does not say below."""
-    parts = [heading(results)]
+    said = "\n".join(f"- {note}" for note in notes(results))
+    parts = [heading(results), tables(results), "## What not to conclude", said]
+    return "\n\n".join(parts) + "\n"
+
+
+def tables(results: Results, level: int = 2) -> str:
+    """Return all tables under headings of a level."""
+    parts, mark = [], "#" * level
     for variant in VARIANTS:
         if entries := results.entries(variant):
-            parts += [f"## {TITLES[variant]}", _scores(results, entries), _costs(results, entries)]
+            parts.append(f"{mark} {TITLES[variant]}")
+            parts += [_scores(results, entries), _costs(results, entries)]
     if rows := results.rows():
-        parts += [f"## Ablation ({TITLES[rows[0].variant].lower()})", _ablation(results, rows)]
-    parts += ["## What not to conclude", "\n".join(f"- {note}" for note in notes(results))]
-    return "\n\n".join(parts) + "\n"
+        parts.append(f"{mark} Ablation ({TITLES[rows[0].variant].lower()})")
+        parts.append(_ablation(results, rows))
+    return "\n\n".join(parts)
 
 
 def _scores(results: Results, entries: list[Entry]) -> str:
