@@ -115,27 +115,53 @@ def predict_all(
     return Summary(done, tuple(failed))
 
 
-def outputs_for(scenes: Sequence[str], folder: Path, suffix: str, *, overwrite: bool) -> list[Job]:
-    """Return one output per scene, named after it; refuse names that meet.
+@dataclass(frozen=True)
+class Folders:
+    """Where the outputs of several scenes go: polygons with a suffix, and more if asked for."""
+
+    polygons: Path
+    suffix: str = ".gpkg"
+    probability: Path | None = None
+    web_map: Path | None = None
+
+    def outputs(self, stem: str, *, overwrite: bool) -> NamedOutputs:
+        """Return the files of a scene."""
+        return NamedOutputs(
+            self.polygons / f"{stem}{self.suffix}",
+            None if self.probability is None else self.probability / f"{stem}_prob.tif",
+            None if self.web_map is None else self.web_map / f"{stem}.html",
+            overwrite,
+        )
+
+    def make(self) -> None:
+        """Make those that do not exist."""
+        for folder in (self.polygons, self.probability, self.web_map):
+            try:
+                if folder is not None:
+                    folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UsageError(f"{folder}: cannot be made ({error.strerror}).") from error
+
+
+def outputs_for(scenes: Sequence[str], folders: Folders, *, overwrite: bool) -> list[Job]:
+    """Return the outputs of each scene, named after it; refuse names that meet.
 
     Whether an output that exists is in the way is for `predict_all` to say.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made ({error.strerror}).") from error
+    folders.make()
     jobs: list[Job] = []
     taken: dict[Path, str] = {}
     for scene in scenes:
         name = Path(os.path.abspath(scene)).name
         known = (".tif", ".tiff", ".jp2", ".dat", ".img", ".safe", ".png", ".jpg", ".jpeg", ".hdr")
         stem = Path(name).stem if Path(name).suffix.lower() in known else name
-        target = folder / f"{stem}{suffix}"
-        if target in taken:
-            raise UsageError(f"{scene} and {taken[target]} would both be written to {target}.")
-        taken[target] = scene
-        check_output(target, overwrite=True)
-        jobs.append((scene, NamedOutputs(target, overwrite=overwrite)))
+        outputs = folders.outputs(stem, overwrite=overwrite)
+        for path in outputs.files:
+            if path in taken:
+                raise UsageError(f"{scene} and {taken[path]} would both be written to {path}.")
+            taken[path] = scene
+            check_output(path, overwrite=True)
+        jobs.append((scene, outputs))
     return jobs
 
 
@@ -146,12 +172,12 @@ def _is_kept(job: Job, *, resume: bool) -> bool:
     the first scene is begun.
     """
     _, outputs = job
-    target = outputs.polygons
-    if target is None or outputs.overwrite or not isinstance(outputs, NamedOutputs):
+    if outputs.overwrite or not isinstance(outputs, NamedOutputs):
         return False
-    if resume and target.is_file():
+    if resume and all(path.is_file() for path in outputs.files):
         return True
-    check_output(target)
+    for path in outputs.files:
+        check_output(path)
     return False
 
 

@@ -22,7 +22,7 @@ import smokegeo
 from smokegeo.cubes import make_cube, read_cube
 from smokegeo.errors import InputError, UsageError
 from smokegeo.pipeline import predict_scene
-from smokegeo.runs import Summary, as_failure, outputs_for
+from smokegeo.runs import Folders, Summary, as_failure, outputs_for
 from smokegeo.settings import request_from
 from smokegeo.work import work_path
 from smokegeo.writing.outputs import Outputs
@@ -357,7 +357,8 @@ def test_all_scenes_well_is_exit_code_0(run, scene, model, tmp_path):
         (("a.tif",), "--out FILE, or --out-dir FOLDER"),
         (("a.tif", "b.tif", "--out", "s.gpkg"), "Several scenes need --out-dir"),
         (("a.tif", "--out", "s.gpkg", "--out-dir", "r"), "drop --out"),
-        (("a.tif", "--out-dir", "r", "--prob", "p.tif"), "drop --out"),
+        (("a.tif", "--out-dir", "r", "--prob", "p.tif"), "--prob names a folder"),
+        (("a.tif", "--out-dir", "r", "--map", "m.html"), "--map names a folder"),
         (("a.tif", "--out", "s.gpkg", "--tile", "64", "--threshold", "0"), "threshold"),
     ],
 )
@@ -371,12 +372,12 @@ def test_a_wrong_command_is_refused_at_once(run, args, fact, tmp_path, monkeypat
 
 def test_scenes_whose_outputs_would_meet_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"a/x\.jp2 and a/x\.tif would both be written"):
-        outputs_for(["a/x.tif", "a/x.jp2"], tmp_path, ".gpkg", overwrite=False)
+        outputs_for(["a/x.tif", "a/x.jp2"], Folders(tmp_path), overwrite=False)
 
 
 def test_outputs_are_named_after_their_scenes(tmp_path):
     names = ["a/x.tif", "S2B_T32.SAFE/", "b/LC08_2020.1", "pic.JPG", "cube.hdr"]
-    jobs = outputs_for(names, tmp_path / "new" / "folder", ".fgb", overwrite=False)
+    jobs = outputs_for(names, Folders(tmp_path / "new" / "folder", ".fgb"), overwrite=False)
     assert [outputs.polygons.name for _, outputs in jobs] == [
         "x.fgb",
         "S2B_T32.fgb",
@@ -386,7 +387,26 @@ def test_outputs_are_named_after_their_scenes(tmp_path):
     ]
     (tmp_path / "x.fgb").write_text("mine")
     with pytest.raises(UsageError, match="cannot be made"):
-        outputs_for(names, tmp_path / "x.fgb" / "deep", ".fgb", overwrite=False)
+        outputs_for(names, Folders(tmp_path / "x.fgb" / "deep"), overwrite=False)
+
+
+def test_probabilities_and_maps_of_several_scenes_go_into_folders(run, scene, model, tmp_path):
+    other = shutil.copy(scene, scene.with_name("other.tif"))
+    command = (
+        "predict", scene, other, "--out-dir", tmp_path / "r", "--model", model, "-q",
+        "--prob", scene.parent, "--map", tmp_path / "maps" / "today",
+    )  # fmt: skip
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    for name in ("scene", "other"):
+        assert (scene.parent / f"{name}_prob.tif").is_file()
+        assert (tmp_path / "maps" / "today" / f"{name}.html").is_file()
+        assert (tmp_path / "r" / f"{name}.gpkg").is_file()
+    assert "2 kept" in run(*command, "--resume").stdout
+    (tmp_path / "maps" / "today" / "other.html").unlink()
+    refused = run(*command, "--resume")
+    assert refused.exit_code == 2
+    assert "other.gpkg exists already" in refused.stderr
 
 
 @pytest.fixture

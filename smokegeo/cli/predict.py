@@ -32,12 +32,16 @@ _FORMATS = ("gpkg", "geojson", "fgb", "parquet")
     default="gpkg",
     help="Format in --out-dir.",
 )
-@click.option("--prob", type=click.Path(path_type=Path), help="Also write the probabilities, .tif.")
+@click.option(
+    "--prob",
+    type=click.Path(path_type=Path),
+    help="Also write the probabilities, .tif; with --out-dir, into this folder.",
+)
 @click.option(
     "--map",
     "web_map",
     type=click.Path(path_type=Path),
-    help="Also write a map that opens in any browser, .html.",
+    help="Also write a map that opens in any browser, .html; with --out-dir, into this folder.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
 @click.option("--model", help="Name of a bundled model or path of a model file. [by the bands]")
@@ -92,12 +96,12 @@ def predict(
     Examples:
       smokegeo predict scene.tif --out smoke.gpkg
       smokegeo predict scene.tif --out smoke.geojson --map smoke.html --prob prob.tif
-      smokegeo predict *.tif --out-dir results --min-area 10000
+      smokegeo predict *.tif --out-dir results --map maps --min-area 10000
       smokegeo predict photo.jpg --out smoke.gpkg --bands red,green,blue --pixel-coords
 
     Results go to the files; one line per scene goes to standard output.
     """
-    from smokegeo.runs import outputs_for, predict_all
+    from smokegeo.runs import Folders, outputs_for, predict_all
     from smokegeo.settings import request_from
     from smokegeo.writing.outputs import Outputs
 
@@ -106,12 +110,20 @@ def predict(
         jobs = [(scenes[0], Outputs(out, prob, web_map, overwrite))]
         _refuse_mixture(scenes, out)
     else:
-        if out is not None or prob is not None or web_map is not None:
-            raise click.UsageError("--out-dir names all outputs; drop --out, --prob and --map.")
-        jobs = outputs_for(scenes, out_dir, f".{file_format}", overwrite=overwrite)
+        _refuse_files(out, prob, web_map)
+        folders = Folders(out_dir, f".{file_format}", prob, web_map)
+        jobs = outputs_for(scenes, folders, overwrite=overwrite)
     summary = predict_all(jobs, request, dask=dask, say=click.echo)
     if summary.failed:
         raise click.exceptions.Exit(summary.exit_code)
+
+
+def _refuse_files(out: Path | None, prob: Path | None, web_map: Path | None) -> None:
+    if out is not None:
+        raise click.UsageError("--out-dir names the polygons' files; drop --out.")
+    for option, path, suffixes in (("prob", prob, ".tif .tiff"), ("map", web_map, ".html .htm")):
+        if path is not None and path.suffix.lower() in suffixes.split():
+            raise click.UsageError(f"With --out-dir, --{option} names a folder: {path} is a file.")
 
 
 def _refuse_mixture(scenes: tuple[str, ...], out: Path | None) -> None:
