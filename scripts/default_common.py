@@ -24,6 +24,8 @@ ROUGH_SHARE, ROUGH_PX = 0.35, 5.0
 IGNORED = 255
 #: What is labelled smoke in fewer pixels than this together is but the rim of something open.
 LEAST_PX = 12
+#: So is what is labelled of a patch of smoke if it is less than this share of the patch.
+LEAST_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,19 @@ def without_specks(target: NDArray[np.uint8]) -> NDArray[np.uint8]:
     small = sizes < LEAST_PX
     small[0] = False
     return np.where(small[patches], np.uint8(IGNORED), target)
+
+
+def without_remnants(target: NDArray[np.uint8], opacity: Field) -> NDArray[np.uint8]:
+    """Return labels in which a patch of smoke is left open if most of it is.
+
+    What is left of a plume between clouds, or of a veil over rough land, is a shape of its own that
+    no smoke has; as a label it teaches nothing.
+    """
+    patches, count = ndimage.label(opacity > UNLABELLED)
+    sizes = np.bincount(patches.ravel(), minlength=count + 1)
+    labelled = np.bincount(patches[target == 1], minlength=count + 1)
+    remnant = labelled < LEAST_SHARE * sizes
+    return np.where(remnant[patches] & (target == 1), np.uint8(IGNORED), target)
 
 
 def farther(

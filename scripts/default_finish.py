@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from default_camera import Photo, without_fold
 from default_kinds import KINDS, LIMIT, Kind, as_tensors, build, credits
+from default_photos import Photo, without_fold
 from torch import Tensor
 
 from smokegeo.datasets.statistics import BandStatistics
@@ -159,4 +159,4 @@ def backgrounds(name: str, folder: Path, photos: str) -> Sequence[Any]:
     have = KINDS[name].read(folder)
     if photos == "all":
         return have
-    return () if photos == "none" else without_fold(have, int(photos))
+    return without_fold(have, photos)

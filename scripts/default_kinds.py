@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from default_backgrounds import Background, read_backgrounds
-from default_camera import Photo, hss_sample, mss_sample, read_photos
+from default_backgrounds import Background, read_aerial, read_backgrounds
+from default_camera import hss_sample
 from default_common import Sample
+from default_photos import Photo, mss_sample, read_photos
 from default_satellite import satellite_sample
 from torch import Tensor
 
@@ -89,7 +90,7 @@ KINDS = {
         True,
         None,
         "Smoke seen by drones and mountain cameras: red, green, blue and heat, or colour alone.",
-        read_photos,
+        lambda folder: [*read_photos(folder), *read_aerial(folder, judging=False)],
         lambda n, seed, have, size, easy: mss_sample(n, seed, have, size, easy=easy),
         {"min_bands": 3, "heat": "celsius"},
     ),

@@ -21,6 +21,7 @@ from default_common import (
     label,
     pall,
     stretched,
+    without_remnants,
     without_specks,
 )
 from numpy.typing import NDArray
@@ -48,8 +49,8 @@ _SUBSETS = (
     ((2, 3, 5), 0.06),
 )
 #: How smoke comes, and how often.
-_STYLES = {"none": 0.22, "plume": 0.42, "core": 0.1, "veil": 0.14, "pall": 0.12}
-_WOODED_STYLES = {"none": 0.25, "plume": 0.2, "core": 0.05, "veil": 0.25, "pall": 0.25}
+_STYLES = {"none": 0.18, "plume": 0.5, "core": 0.12, "veil": 0.1, "pall": 0.1}
+_WOODED_STYLES = {"none": 0.2, "plume": 0.27, "core": 0.05, "veil": 0.24, "pall": 0.24}
 #: Ground as bright as this in blue, of which no label says what it is, may be cloud.
 WHITE = 0.2
 #: A veil that changes the light by less than this is faint.
@@ -139,7 +140,7 @@ def satellite_sample(
     if rng.random() < 0.08:
         valid = valid & _swath(shape, rng)
     target[~valid] = IGNORED
-    target = without_specks(target)
+    target = without_specks(without_remnants(target, exposed.opacity * valid))
     tag = f"{'real' if real else 'made'} {style}"
     return Sample(values, has, np.full(6, trusted), valid, target, tag)
 
@@ -189,9 +190,9 @@ def draw_smoke_layer(
     if style == "core":
         layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(1.5, 4)))
     distance = rng.random()
-    if distance < 0.35:
+    if distance < 0.25:
         return style, closer(layer, rng)
-    return style, farther(layer, rng) if distance < 0.7 else layer
+    return style, farther(layer, rng) if distance < 0.65 else layer
 
 
 def _particles(rng: np.random.Generator) -> Particles:

@@ -11,17 +11,26 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
-from default_backgrounds import CLEAR, SHADOW, SNOW, THICK, THIN, Background, read_backgrounds
-from default_camera import fold_of, read_photos
+from default_backgrounds import (
+    CLEAR,
+    SHADOW,
+    SNOW,
+    THICK,
+    THIN,
+    Background,
+    read_aerial,
+    read_backgrounds,
+)
 from default_common import LEAST_PX
 from default_judges import RULES, Judge, Picture, as_picture, network_judge, remembered
 from default_kinds import KINDS
+from default_photos import fold_of, read_photos
 from default_pictures import draw
 from numpy.typing import NDArray
 from scipy import ndimage
@@ -42,6 +51,12 @@ SUBSETS = {
         "RGB": ("red", "green", "blue"),
     },
     "hss": {"25 bands": KINDS["hss"].bands.names, "every other": KINDS["hss"].bands.names[::2]},
+}
+#: Real ground for simulated samples that no training has seen.
+HELD_OUT: dict[str, Callable[[Path], list[Background]]] = {
+    "satellite": lambda folder: read_backgrounds(folder, judging=True),
+    "mss": lambda folder: read_aerial(folder, judging=True),
+    "hss": lambda folder: [],
 }
 TEST_SEED = 77
 #: Simulated samples to draw.
@@ -102,7 +117,7 @@ def main() -> None:
     judges["plain rule"] = RULES[kind], 0.5
     print(f"# {kind}\n")
     print("Thresholds: " + ", ".join(f"{name} {level:g}" for name, (_, level) in judges.items()))
-    held_out = read_backgrounds(args.backgrounds, judging=True) if kind == "satellite" else []
+    held_out = HELD_OUT[kind](args.backgrounds)
     if not args.real_only:
         simulated(kind, judges, held_out, args.count, args.pictures)
     if kind == "satellite":
@@ -136,6 +151,9 @@ def simulated(
                 _score_row(title + words, chosen, judges)
     for style in sorted({p.tag.split()[-1] for p in pictures} - {"none", "photo"}):
         _score_row(f"{style}, as it came", [p for p in pictures if p.tag.endswith(style)], judges)
+    for ground, words in (("made", "simulated ground"), ("real", "real ground")):
+        if chosen := [p for p in pictures if p.tag.startswith(ground)]:
+            _score_row(f"{words}, as it came", chosen, judges)
     _by_scale(pictures, judges)
     _calibration(pictures, judges)
     for name, (judge, level) in judges.items():

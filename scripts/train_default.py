@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
-from default_camera import FOLDS
 from default_common import Sample
 from default_finish import backgrounds, finish
 from default_kinds import KINDS, Kind, as_tensors, build
+from default_photos import FOLDS
 from torch import Tensor
 
 from smokegeo.modelfile import load_model
@@ -41,10 +41,12 @@ from smokegeo.models.mop import MoP
 NEW_PER_STEP, BUFFER = 1, 500
 #: Crops come first, many at a time; in the last part of the steps whole samples, a few at a time.
 WHOLE_SHARE, FEWER = 0.15, 4
+#: Weight of the overlap beside the entropy of all pixels, in which large smoke counts most.
+DICE = 0.5
 #: Smoke of fewer pixels than this, found or not, hardly counts in the overlap of an image.
 SPECK_PX = 50
 #: Share of crops that are put where there is smoke.
-SMOKE_SHARE = 0.4
+SMOKE_SHARE = 0.55
 #: Share of the steps in which samples have all their bands, as they were measured.
 EASY_SHARE = 0.15
 
@@ -203,7 +205,7 @@ def one_step(
     overlap = 2 * (probability * smoke).sum((1, 2)) + SPECK_PX
     both = (probability * known).sum((1, 2)) + smoke.sum((1, 2)) + SPECK_PX
     dice = (1 - overlap / both).mean()
-    total = loss + 0.25 * dice + 0.01 * network.loss(done, targets.long())
+    total = loss + DICE * dice + 0.01 * network.loss(done, targets.long())
     optimiser.zero_grad()
     total.backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), 2.0)

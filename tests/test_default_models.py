@@ -24,11 +24,11 @@ def scripts():
     """The scripts import each other as a user's shell would run them."""
     sys.path.insert(0, str(ROOT / "scripts"))
     import default_backgrounds
-    import default_camera
     import default_common
     import default_finish
     import default_judges
     import default_kinds
+    import default_photos
     import default_satellite
     import evaluate_default
     import train_default
@@ -38,7 +38,7 @@ def scripts():
         train=train_default,
         evaluate=evaluate_default,
         finish=default_finish,
-        camera=default_camera,
+        photos=default_photos,
         judges=default_judges,
         satellite=default_satellite,
         common=default_common,
@@ -240,6 +240,18 @@ def test_smoke_of_a_few_pixels_is_left_open(scripts):
     assert ((left == 0) == (target == 0)).all()
 
 
+def test_what_is_left_of_smoke_that_cannot_be_seen_is_left_open(scripts):
+    common = scripts.common
+    opacity, target = np.zeros((40, 40), np.float32), np.zeros((40, 40), np.uint8)
+    opacity[2:18, 2:18] = opacity[22:38, 2:18] = 0.5
+    target[opacity > 0] = common.IGNORED
+    target[2:6, 2:17], target[22:30, 2:18] = 1, 1  # 60 and 128 of 256 pixels
+    left = common.without_remnants(target, opacity)
+    assert not (left[:20] == 1).any()
+    assert (left[20:] == target[20:]).all()
+    assert ((left == 0) == (target == 0)).all()
+
+
 def test_images_of_one_site_are_all_for_training_or_all_for_judging(scripts):
     judged = scripts.backgrounds.is_for_judging
     for start in range(0, 100, 5):
@@ -250,7 +262,7 @@ def test_images_of_one_site_are_all_for_training_or_all_for_judging(scripts):
 
 
 def test_photographs_of_one_camera_share_a_fold(scripts):
-    camera = scripts.camera
+    camera = scripts.photos
     nothing = np.zeros((3, 2, 2), np.uint8)
     photos = [
         camera.Photo(f"201908{day}_FIRE_hill{n}-e-mobo-c__15{day}", nothing, nothing[0])
@@ -261,10 +273,23 @@ def test_photographs_of_one_camera_share_a_fold(scripts):
     for n in range(7):
         assert len({fold for name, fold in folds.items() if f"hill{n}-" in name}) == 1
     assert set(folds.values()) == set(range(camera.FOLDS))
-    left = camera.without_fold(photos, 2)
+    left = camera.without_fold(photos, "2")
     assert left
     assert all(folds[p.name] != 2 for p in left)
     assert len(left) < len(photos)
+    below = a_background(scripts, FOREST)
+    assert camera.without_fold([*photos, below], "2") == [*left, below]
+    assert camera.without_fold([*photos, below], "none") == [below]
+
+
+def test_a_drone_also_looks_down_on_pictures_from_aircraft(scripts):
+    below = a_background(scripts, FOREST)
+    samples = [scripts.photos.mss_sample(n, 0, [below], 64) for n in range(40)]
+    real = [s for s in samples if s.tag.startswith("real")]
+    assert 8 < len(real) < 26
+    assert all(s.values[:3].min() >= 0 and s.values[:3].max() <= 255 for s in real)
+    assert {bool(s.has[3]) for s in real} == {True, False}
+    assert any((s.target == 1).any() for s in real)
 
 
 def test_photographs_keep_their_smoke_and_some_get_more(scripts):
@@ -272,15 +297,15 @@ def test_photographs_keep_their_smoke_and_some_get_more(scripts):
     labels[120:136, 100:140] = 1
     colours = np.full((3, 256, 256), 90, np.uint8)
     colours[:, :128] = 180
-    photo = scripts.camera.Photo("a__b", colours, labels)
-    samples = [scripts.camera.mss_sample(n, 0, [photo], 128) for n in range(30)]
+    photo = scripts.photos.Photo("a__b", colours, labels)
+    samples = [scripts.photos.mss_sample(n, 0, [photo], 128) for n in range(30)]
     photos = [s for s in samples if s.tag == "photo"]
     assert 10 < len(photos) < 26
     assert all(not s.has[3] for s in photos)
     assert any((s.target == scripts.common.IGNORED).any() for s in photos)  # edges of the simulated
     for seed in range(5):
         rng, light = np.random.default_rng(seed), colours.astype(np.float32)
-        _, target = scripts.camera._with_smoke(light, labels, (100.0, 160.0), 0, rng)
+        _, target = scripts.photos._with_smoke(light, labels, (100.0, 160.0), 0, rng)
         assert (target[labels == 1] == 1).all()
     assert all(s.values[:3].min() >= 0 and s.values[:3].max() <= 255 for s in photos)
 
@@ -293,11 +318,33 @@ def test_clouds_are_drawn_into_the_sky_and_behind_the_smoke(scripts):
     changed = np.zeros((128, 128))
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        after = scripts.camera._with_clouds(dark, labels, 70.0, rng)
+        after = scripts.photos._with_clouds(dark, labels, 70.0, rng)
         changed += np.abs(after - dark).max(axis=0) / 12
     assert changed[5:60].mean() > 10
     assert changed[70:].max() < 1e-3
     assert changed[22:38, 52:68].mean() < 0.1 * changed[5:60].mean()
+
+
+def test_a_real_plume_keeps_its_contrast_in_another_photograph_or_stays_out(scripts):
+    there = np.full((3, 128, 128), 90, np.uint8)
+    smoke = np.zeros((128, 128), np.uint8)
+    smoke[50:70, 40:80] = 1
+    there[:, smoke == 1] = 140
+    plume = scripts.photos.Photo("a__b", there, smoke)
+    here, labels = np.full((3, 128, 128), 30, np.float32), np.zeros((128, 128), np.uint8)
+    labels[120:, :20] = 1
+    rng = np.random.default_rng(2)
+    after, target = scripts.photos._with_plume_of(plume, 1.0, here, labels, (60.0, 90.0), rng)
+    new = (target == 1) & (labels == 0)
+    assert new.sum() == smoke.sum()
+    assert 60 <= np.flatnonzero(new.any(axis=1))[-1] <= 90
+    assert after[:, new].mean() == pytest.approx(80, abs=4)
+    assert (after[:, target == 0] == 30).mean() > 0.97
+    assert (labels == 1).sum() == 160
+    for zoom, taken in ((0.1, labels), (3.0, labels), (1.0, np.ones_like(labels))):
+        same, left = scripts.photos._with_plume_of(plume, zoom, here, taken, (60.0, 90.0), rng)
+        assert same is here
+        assert left is taken
 
 
 # Training

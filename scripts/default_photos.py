@@ -1,0 +1,257 @@
+"""Samples for mss: labelled photographs of wildfire smoke among simulated views.
+
+Forty photographs show little of what smoke can look like, but much of what cameras, haze and
+horizons do: they are taken as other cameras would take them, and get more smoke, simulated or from
+another photograph, and more clouds. Sample number n is always the same.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from default_backgrounds import Background
+from default_camera import camera_smoke, camera_stage, mss_view
+from default_common import IGNORED, Sample, farther, label, without_specks
+from numpy.typing import NDArray
+from PIL import Image
+from scipy import ndimage
+
+from smokegeo.sensors import sensor
+from smokegeo.simulate.clouds import CLOUD_KINDS, sky_clouds
+from smokegeo.simulate.fields import Field, blur, enlarge, smoothstep
+from smokegeo.simulate.optics import Layer, blend
+from smokegeo.simulate.stage import direction
+
+_GAMMA = 2.2  # of photographs
+#: Parts of the photographs for cross-validation.
+FOLDS = 5
+#: Share of samples that are photographs, where there are any.
+PHOTO_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Photo:
+    """A labelled photograph: colours (3, y, x) 0 to 255 and labels (y, x)."""
+
+    name: str
+    colours: NDArray[np.uint8]
+    labels: NDArray[np.uint8]
+
+
+def read_photos(folder: Path) -> list[Photo]:
+    """Return the labelled photographs of SmokeSeg (MIT), in the order of their names."""
+    found = []
+    for path in sorted((folder / "smoke_photos_smokeseg" / "JPEGImages").glob("*.jpg")):
+        mask = path.parents[1] / "SegmentationClass" / f"{path.stem}.png"
+        colours = np.asarray(Image.open(path).convert("RGB")).transpose(2, 0, 1)
+        found.append(Photo(path.stem, colours, np.asarray(Image.open(mask))))
+    return found
+
+
+def fold_of(photo: Photo, photos: Sequence[Photo], folds: int = FOLDS) -> int:
+    """Return the fold of a photograph; those of one camera share it, whatever fire they show."""
+    cameras = sorted({_camera(p) for p in photos})
+    return cameras.index(_camera(photo)) % folds
+
+
+def without_fold(have: Sequence[Photo | Background], fold: str) -> list[Photo | Background]:
+    """Return all but the photographs of a fold, or but all of them for the fold `none`."""
+    photos = [item for item in have if isinstance(item, Photo)]
+    left = {p.name for p in photos if fold in ("none", str(fold_of(p, photos)))}
+    return [item for item in have if not (isinstance(item, Photo) and item.name in left)]
+
+
+def _camera(photo: Photo) -> str:
+    """Return the camera in a name: DAY_FIRE_CAMERA__TIME."""
+    return photo.name.split("__")[0].split("_")[-1]
+
+
+def mss_sample(
+    number: int,
+    seed: int,
+    have: Sequence[Photo | Background],
+    size: int = 160,
+    *,
+    easy: bool = False,
+) -> Sample:
+    """Return sample `number` of the colour-and-heat stream; values are 0 to 255 and Celsius."""
+    rng = np.random.default_rng([seed, number, 2])
+    photos = [item for item in have if isinstance(item, Photo)]
+    if photos and rng.random() < PHOTO_SHARE:
+        return _photo_sample(photos, size, number, rng)
+    aerial = [item for item in have if isinstance(item, Background)]
+    return mss_view(number, rng, aerial, size, easy=easy)
+
+
+def _photo_sample(
+    photos: Sequence[Photo], size: int, number: int, rng: np.random.Generator
+) -> Sample:
+    """Return a part of a photograph, zoomed, mirrored, as another camera would have taken it."""
+    photo = photos[int(rng.integers(len(photos)))]
+    height, width = photo.labels.shape
+    side = int(min(size / np.exp(rng.uniform(np.log(0.35), np.log(1.3))), height, width))
+    top, left = (int(rng.integers(0, n - side + 1)) for n in (height, width))
+    smoke = np.argwhere(photo.labels == 1)
+    if len(smoke) and rng.random() < 0.5:  # it is small in most of them
+        y, x = smoke[int(rng.integers(len(smoke)))]
+        top = int(np.clip(y - rng.uniform(0.1, 0.9) * side, 0, height - side))
+        left = int(np.clip(x - rng.uniform(0.1, 0.9) * side, 0, width - side))
+    part = np.s_[top : top + side, left : left + side]
+    values = np.zeros((4, size, size), np.float32)
+    for i, colour in enumerate(photo.colours):
+        values[i] = enlarge(colour[part].astype(np.float32), (size, size))
+    rows = np.minimum((np.arange(size) + 0.5) * side / size, side - 1).astype(int)
+    target = photo.labels[part][np.ix_(rows, rows)].copy()
+    target[target > 1] = IGNORED
+    # Horizons lie about the middle of these photographs.
+    ground = ((0.42 * height - top) * size / side, (0.68 * height - top) * size / side)
+    if rng.random() < 0.4 and ground[0] > 0.15 * size:
+        values[:3] = _with_clouds(values[:3], target, ground[0], rng)
+    if ground[0] < size and ground[1] > 0:
+        more = rng.random()
+        if more < 0.4:
+            values[:3], target = _with_smoke(values[:3], target, ground, number, rng)
+        elif more < 0.75:
+            other = photos[int(rng.integers(len(photos)))]
+            zoom = size / side * float(np.exp(rng.uniform(np.log(0.6), np.log(1.8))))
+            values[:3], target = _with_plume_of(other, zoom, values[:3], target, ground, rng)
+    values[:3] = _another_camera(values[:3], rng)
+    if rng.random() < 0.5:
+        values, target = values[..., ::-1].copy(), target[:, ::-1].copy()
+    has, trusted = np.array([True, True, True, False]), np.ones(4, bool)
+    return Sample(values, has, trusted, np.ones((size, size), bool), target, "photo")
+
+
+def _another_camera(colours: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+    """Return a photograph, 0 to 255, as another camera would have taken it on another day."""
+    if rng.random() < 0.3:  # haze, as thick everywhere
+        air = np.percentile(colours, 97, axis=(1, 2)).astype(np.float32)[:, None, None]
+        colours = colours + np.float32(rng.uniform(0, 0.4)) * (air - colours)
+    grey = colours.mean(axis=0)
+    colours = grey + (colours - grey) * np.float32(rng.uniform(0.5, 1.4))
+    gain = np.exp(rng.normal(0, 0.2)) * np.exp(rng.normal(0, 0.06, (3, 1, 1)))
+    colours = np.clip(colours * gain, 0, 255)
+    colours = 255 * (colours / 255) ** float(np.exp(rng.normal(0, 0.2)))
+    if rng.random() < 0.25:
+        softness = float(rng.uniform(0.4, 1.2))
+        colours = np.stack([blur(colour.astype(np.float32), softness) for colour in colours])
+    if rng.random() < 0.3:
+        colours = colours + rng.normal(0, rng.uniform(1, 7), colours.shape)
+    picture = np.rint(np.clip(colours, 0, 255)).astype(np.uint8)
+    if rng.random() < 0.3:
+        file = io.BytesIO()
+        quality = int(rng.integers(25, 90))
+        Image.fromarray(picture.transpose(1, 2, 0)).save(file, "JPEG", quality=quality)
+        picture = np.asarray(Image.open(file)).transpose(2, 0, 1)
+    return picture.astype(np.float32)
+
+
+def _with_clouds(
+    colours: NDArray[np.float32],
+    target: NDArray[np.uint8],
+    horizon_px: float,
+    rng: np.random.Generator,
+) -> NDArray[np.float32]:
+    """Return a photograph, 0 to 255, with clouds in its sky, behind the smoke it shows."""
+    kind = str(rng.choice(CLOUD_KINDS))
+    cover = float(rng.uniform(0.1, 0.7))
+    layer = sky_clouds(
+        target.shape, rng, kind, cover=cover, horizon_px=horizon_px, sun=direction(rng)
+    )
+    behind = np.float32(1) - np.minimum(1, 4 * blur((target == 1).astype(np.float32), 4.0))
+    rows = np.arange(len(target), dtype=np.float32)[:, None]
+    above = smoothstep(0.0, 0.1 * horizon_px, np.float32(horizon_px) - rows)
+    layer = replace(layer, tau=layer.tau * behind * above)
+    light = (colours / 255) ** np.float32(_GAMMA)
+    white = np.percentile(light, 98, axis=(1, 2)) * rng.uniform(0.7, 1.3)
+    seen, _ = _through(light, layer, white / 0.75)
+    return np.asarray(255 * seen ** np.float32(1 / _GAMMA), np.float32)
+
+
+def _with_smoke(
+    colours: NDArray[np.float32],
+    target: NDArray[np.uint8],
+    ground: tuple[float, float],
+    number: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    """Return a photograph, 0 to 255, and its labels with simulated smoke drawn into it."""
+    # It is seen from far away, so half the size will do.
+    stage = camera_stage("mss", sensor("mss").bands, target.shape[0] // 2, rng)
+    _, layer = camera_smoke(stage, number, rng)
+    tau = enlarge(layer.tau, target.shape) * np.float32(np.exp(rng.normal(-0.8, 0.6)))
+    layer = replace(layer, tau=tau, light=enlarge(layer.light, target.shape))
+    layer = farther(layer, rng, 9.0, ground)
+    light = (colours / 255) ** np.float32(_GAMMA)
+    sunlit = np.percentile(light, 97, axis=(1, 2)) * rng.uniform(0.6, 1.2)
+    seen, opacity = _through(light, layer, sunlit / 0.7)
+    new = without_specks(label(opacity, np.abs(seen - light).mean(axis=0), seen.mean(axis=0)))
+    return 255 * seen ** np.float32(1 / _GAMMA), np.where(target == 1, target, new)
+
+
+def _with_plume_of(
+    photo: Photo,
+    zoom: float,
+    colours: NDArray[np.float32],
+    target: NDArray[np.uint8],
+    ground: tuple[float, float],
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    """Return a photograph, 0 to 255, and its labels with the plume of another one set into it.
+
+    What is around the plume is brought to the colours of its new surroundings, and the plume with
+    it. Nothing changes if it does not fit.
+    """
+    rows, columns = np.nonzero(photo.labels == 1)
+    if not len(rows):
+        return colours, target
+    margin = 8 + int(0.2 * max(np.ptp(rows), np.ptp(columns)))
+    top, left = max(0, rows.min() - margin), max(0, columns.min() - margin)
+    part = np.s_[top : rows.max() + margin + 1, left : columns.max() + margin + 1]
+    inside = (photo.labels[part] == 1).astype(np.float32)
+    shape = (int(zoom * inside.shape[0]), int(zoom * inside.shape[1]))
+    if min(shape) < 8 or shape[0] > target.shape[0] or shape[1] > target.shape[1]:
+        return colours, target
+    taken = photo.colours[(slice(None), *part)].astype(np.float32)
+    if zoom < 1:  # or single pixels would stand for all around them
+        taken = np.stack([blur(colour, 0.4 / zoom) for colour in taken])
+    plume = np.stack([enlarge(colour, shape) for colour in taken])
+    smoke = enlarge(inside, shape) > 0.5
+    if rng.random() < 0.5:
+        plume, smoke = plume[..., ::-1], smoke[:, ::-1]
+    foot = int(np.flatnonzero(smoke.any(axis=1))[-1]) if smoke.any() else 0
+    y = int(np.clip(rng.uniform(*ground) - foot, 0, target.shape[0] - shape[0]))
+    x = int(rng.integers(0, target.shape[1] - shape[1] + 1))
+    place = np.s_[y : y + shape[0], x : x + shape[1]]
+    if not smoke.any() or (target[place] == 1).any():
+        return colours, target
+    near = ndimage.binary_dilation(smoke, iterations=2)
+    ring = (ndimage.binary_dilation(near, iterations=4) & ~near).astype(np.float32)
+    reach = max(2.0, max(shape) / 6)
+    weight = np.maximum(blur(ring, reach), np.float32(1e-4))
+    share = blur(near.astype(np.float32), 1.0)
+    colours, target = colours.copy(), target.copy()
+    for here, there in zip(colours, plume, strict=True):
+        tone = blur((here[place] - there) * ring, reach) / weight
+        here[place] += share * np.clip(there + tone - here[place], -255, 255)
+    target[place][near] = IGNORED
+    target[place][smoke] = 1
+    return np.clip(colours, 0, 255), target
+
+
+def _through(
+    light: NDArray[np.float32], layer: Layer, sun: NDArray[np.float64]
+) -> tuple[NDArray[np.float32], Field]:
+    """Return colours (3, y, x) seen through a layer that is lit by `sun`, and its opacity."""
+    seen, opacity = np.empty_like(light), np.zeros(light.shape[1:], np.float32)
+    for i, band in enumerate(sensor("mss").bands.bands[:3]):
+        nm = band.wavelength_nm or 550.0
+        covered = layer.opacity(nm)
+        glow = np.minimum(layer.glow(nm) * np.float32(sun[i]), 1)
+        seen[i] = blend(light[i], covered, glow)
+        opacity += covered / 3
+    return seen, opacity
