@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from smokegeo.bands import match_bands
 from smokegeo.scene.opening import open_scene
 from smokegeo.scene.options import SceneOptions
 from smokegeo.sensors import sensor
+from smokegeo.simulate.fields import enlarge
 
 #: Labels of a background: clear, cloud, thin cloud, shadow, snow, unknown.
 CLEAR, THICK, THIN, SHADOW, SNOW, UNKNOWN = 0, 1, 2, 3, 4, 255
@@ -182,3 +183,46 @@ def _ukis(path: Path, source: Source) -> Background:
     return Background(
         f"{source.folder}/{path.name}", source, image.astype(np.float16), names[classes], False
     )
+
+
+def choose_background(
+    backgrounds: Sequence[Background], rng: np.random.Generator, *, wooded: bool
+) -> Background:
+    """Return a background, each source as often as it should be; a green one if there must be."""
+    counts = {b.source: 0 for b in backgrounds}
+    for b in backgrounds:
+        counts[b.source] += 1
+    weights = np.array([b.source.weight / counts[b.source] for b in backgrounds])
+    if wooded and (green := np.array([b.green for b in backgrounds])).any():
+        weights = weights * green
+    return backgrounds[int(rng.choice(len(backgrounds), p=weights / weights.sum()))]
+
+
+def crop(
+    background: Background, size: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return a random part as reflectance without gaps, labels and validity, turned and zoomed."""
+    _, height, width = background.reflectance.shape
+    for _ in range(10):
+        side = int(size / np.exp(rng.uniform(np.log(0.6), np.log(1.8))))
+        side = min(side, height, width)
+        top, left = (int(rng.integers(0, n - side + 1)) for n in (height, width))
+        part = np.s_[top : top + side, left : left + side]
+        light = background.reflectance[(slice(None), *part)].astype(np.float32)
+        light = light[background.has]
+        if np.isfinite(light).all(axis=0).mean() > 0.8:
+            break
+    every = background.reflectance[(slice(None), *part)].astype(np.float32)
+    usable = np.isfinite(every[background.has]).all(axis=0)
+    means = [np.nanmean(b) if np.isfinite(b).any() else 0.2 for b in every]
+    every = np.where(np.isfinite(every), every, np.array(means, np.float32)[:, None, None])
+    turns, mirrored = int(rng.integers(4)), bool(rng.integers(2))
+
+    def turned(field: NDArray) -> NDArray:
+        field = np.rot90(field, turns, (-2, -1))
+        return np.ascontiguousarray(field[..., ::-1] if mirrored else field)
+
+    rows = np.minimum((np.arange(size) + 0.5) * side / size, side - 1).astype(int)
+    near = np.ix_(rows, rows)
+    bands = np.stack([enlarge(band, (size, size)) for band in turned(every)])
+    return bands, turned(background.labels[part])[near], turned(usable)[near]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from default_backgrounds import Background
+from default_backgrounds import Background, choose_background, crop
 from default_common import (
     IGNORED,
     Sample,
@@ -21,7 +21,6 @@ from default_common import (
     without_remnants,
     without_specks,
 )
-from default_satellite import choose_background, crop
 from numpy.typing import NDArray
 
 from smokegeo.bands import BandSet

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from default_backgrounds import THICK, THIN, UNKNOWN, Background
+from default_backgrounds import THICK, THIN, UNKNOWN, Background, choose_background, crop
 from default_common import (
     IGNORED,
     UNLABELLED,
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from smokegeo.bands import Band
 from smokegeo.sensors import sensor
 from smokegeo.simulate.clouds import draw_cloud
-from smokegeo.simulate.fields import enlarge, fractal, smoothstep
+from smokegeo.simulate.fields import fractal, smoothstep
 from smokegeo.simulate.frame import cloud_opacity, expose, is_judged, smoke_layer
 from smokegeo.simulate.land import BIOMES, land
 from smokegeo.simulate.optics import Layer, Particles, draw_smoke
@@ -150,19 +150,6 @@ def looked_at(has: NDArray[np.bool_]) -> Callable[[Band], bool]:
     there = [band for band, kept in zip(BANDS, has, strict=True) if kept]
     names = {band.name for band in ([band for band in there if is_judged(band)] or there)}
     return lambda band: band.name in names
-
-
-def choose_background(
-    backgrounds: Sequence[Background], rng: np.random.Generator, *, wooded: bool
-) -> Background:
-    """Return a background, each source as often as it should be; a green one if there must be."""
-    counts = {b.source: 0 for b in backgrounds}
-    for b in backgrounds:
-        counts[b.source] += 1
-    weights = np.array([b.source.weight / counts[b.source] for b in backgrounds])
-    if wooded and (green := np.array([b.green for b in backgrounds])).any():
-        weights = weights * green
-    return backgrounds[int(rng.choice(len(backgrounds), p=weights / weights.sum()))]
 
 
 def _woods(shape: tuple[int, int], rng: np.random.Generator) -> DownView:
@@ -286,36 +273,6 @@ def _quiet(stage: Stage, rng: np.random.Generator) -> Stage:
     if rng.random() < 0.7:
         stage = replace(stage, behind=(), before=(), clouds=(), sunlit=None)
     return stage
-
-
-def crop(
-    background: Background, size: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
-    """Return a random part as reflectance without gaps, labels and validity, turned and zoomed."""
-    _, height, width = background.reflectance.shape
-    for _ in range(10):
-        side = int(size / np.exp(rng.uniform(np.log(0.6), np.log(1.8))))
-        side = min(side, height, width)
-        top, left = (int(rng.integers(0, n - side + 1)) for n in (height, width))
-        part = np.s_[top : top + side, left : left + side]
-        light = background.reflectance[(slice(None), *part)].astype(np.float32)
-        light = light[background.has]
-        if np.isfinite(light).all(axis=0).mean() > 0.8:
-            break
-    every = background.reflectance[(slice(None), *part)].astype(np.float32)
-    usable = np.isfinite(every[background.has]).all(axis=0)
-    means = [np.nanmean(b) if np.isfinite(b).any() else 0.2 for b in every]
-    every = np.where(np.isfinite(every), every, np.array(means, np.float32)[:, None, None])
-    turns, mirrored = int(rng.integers(4)), bool(rng.integers(2))
-
-    def turned(field: NDArray) -> NDArray:
-        field = np.rot90(field, turns, (-2, -1))
-        return np.ascontiguousarray(field[..., ::-1] if mirrored else field)
-
-    rows = np.minimum((np.arange(size) + 0.5) * side / size, side - 1).astype(int)
-    near = np.ix_(rows, rows)
-    bands = np.stack([enlarge(band, (size, size)) for band in turned(every)])
-    return bands, turned(background.labels[part])[near], turned(usable)[near]
 
 
 def choose_bands(has: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -94,7 +94,7 @@ def test_forests_are_found_among_the_backgrounds(scripts):
     assert forest.green
     assert not cloud.green
     rng = np.random.default_rng(0)
-    choose = scripts.satellite.choose_background
+    choose = scripts.backgrounds.choose_background
     assert all(choose([cloud, forest], rng, wooded=True) is forest for _ in range(10))
     assert {choose([cloud, forest], rng, wooded=False) is forest for _ in range(20)} == {
         True,
