@@ -36,7 +36,7 @@ _SMOKES = ("early_stage", "high_transparency", "complex_shape")
 _COLDEST_K = -18.0  # where a simulated thermal camera's span begins, above the air
 _KELVIN = 273.15
 _FULL_COUNT = 1023.0  # of a 10-bit camera
-_GAMMA = 2.2  # of pictures
+GAMMA = 2.2  # of pictures
 #: Share of simulated views that are pictures taken from aircraft, where there are any.
 AERIAL_SHARE = 0.4
 
@@ -88,7 +88,7 @@ def _from_aircraft(
     """Return a part of a picture as what a drone looks down on, and where it is known."""
     colours, _, valid = crop(picture, size, rng)
     # A picture shows light by a curve, which the simulated camera applies again.
-    light = np.float32(rng.uniform(0.4, 0.7)) * colours[:3] ** np.float32(_GAMMA)
+    light = np.float32(rng.uniform(0.4, 0.7)) * colours[:3] ** np.float32(GAMMA)
     return ImageryView(dict(zip(("blue", "green", "red"), light, strict=True)), picture.name), valid
 
 

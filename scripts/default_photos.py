@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from default_backgrounds import Background
-from default_camera import camera_smoke, camera_stage, mss_view
+from default_camera import GAMMA, camera_smoke, camera_stage, mss_view
 from default_common import IGNORED, Sample, farther, label, without_specks
 from numpy.typing import NDArray
 from PIL import Image
@@ -26,7 +26,6 @@ from smokegeo.simulate.fields import Field, blur, enlarge, smoothstep
 from smokegeo.simulate.optics import Layer, blend
 from smokegeo.simulate.stage import direction
 
-_GAMMA = 2.2  # of photographs
 #: Parts of the photographs for cross-validation.
 FOLDS = 5
 #: Share of samples that are photographs, where there are any.
@@ -166,10 +165,10 @@ def _with_clouds(
     rows = np.arange(len(target), dtype=np.float32)[:, None]
     above = smoothstep(0.0, 0.1 * horizon_px, np.float32(horizon_px) - rows)
     layer = replace(layer, tau=layer.tau * behind * above)
-    light = (colours / 255) ** np.float32(_GAMMA)
+    light = (colours / 255) ** np.float32(GAMMA)
     white = np.percentile(light, 98, axis=(1, 2)) * rng.uniform(0.7, 1.3)
     seen, _ = _through(light, layer, white / 0.75)
-    return np.asarray(255 * seen ** np.float32(1 / _GAMMA), np.float32)
+    return np.asarray(255 * seen ** np.float32(1 / GAMMA), np.float32)
 
 
 def _with_smoke(
@@ -186,11 +185,11 @@ def _with_smoke(
     tau = enlarge(layer.tau, target.shape) * np.float32(np.exp(rng.normal(-0.8, 0.6)))
     layer = replace(layer, tau=tau, light=enlarge(layer.light, target.shape))
     layer = farther(layer, rng, 9.0, ground)
-    light = (colours / 255) ** np.float32(_GAMMA)
+    light = (colours / 255) ** np.float32(GAMMA)
     sunlit = np.percentile(light, 97, axis=(1, 2)) * rng.uniform(0.6, 1.2)
     seen, opacity = _through(light, layer, sunlit / 0.7)
     new = without_specks(label(opacity, np.abs(seen - light).mean(axis=0), seen.mean(axis=0)))
-    return 255 * seen ** np.float32(1 / _GAMMA), np.where(target == 1, target, new)
+    return 255 * seen ** np.float32(1 / GAMMA), np.where(target == 1, target, new)
 
 
 def _with_plume_of(
@@ -206,21 +205,10 @@ def _with_plume_of(
     What is around the plume is brought to the colours of its new surroundings, and the plume with
     it. Nothing changes if it does not fit.
     """
-    rows, columns = np.nonzero(photo.labels == 1)
-    if not len(rows):
-        return colours, target
-    margin = 8 + int(0.2 * max(np.ptp(rows), np.ptp(columns)))
-    top, left = max(0, rows.min() - margin), max(0, columns.min() - margin)
-    part = np.s_[top : rows.max() + margin + 1, left : columns.max() + margin + 1]
-    inside = (photo.labels[part] == 1).astype(np.float32)
-    shape = (int(zoom * inside.shape[0]), int(zoom * inside.shape[1]))
+    plume, smoke = _plume_of(photo, zoom)
+    shape = smoke.shape
     if min(shape) < 8 or shape[0] > target.shape[0] or shape[1] > target.shape[1]:
         return colours, target
-    taken = photo.colours[(slice(None), *part)].astype(np.float32)
-    if zoom < 1:  # or single pixels would stand for all around them
-        taken = np.stack([blur(colour, 0.4 / zoom) for colour in taken])
-    plume = np.stack([enlarge(colour, shape) for colour in taken])
-    smoke = enlarge(inside, shape) > 0.5
     if rng.random() < 0.5:
         plume, smoke = plume[..., ::-1], smoke[:, ::-1]
     foot = int(np.flatnonzero(smoke.any(axis=1))[-1]) if smoke.any() else 0
@@ -241,6 +229,22 @@ def _with_plume_of(
     target[place][near] = IGNORED
     target[place][smoke] = 1
     return np.clip(colours, 0, 255), target
+
+
+def _plume_of(photo: Photo, zoom: float) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Return the part of a photograph around its smoke, at another size, and where smoke is."""
+    rows, columns = np.nonzero(photo.labels == 1)
+    if not len(rows):
+        return np.zeros((3, 0, 0), np.float32), np.zeros((0, 0), bool)
+    margin = 8 + int(0.2 * max(np.ptp(rows), np.ptp(columns)))
+    top, left = max(0, rows.min() - margin), max(0, columns.min() - margin)
+    part = np.s_[top : rows.max() + margin + 1, left : columns.max() + margin + 1]
+    inside = (photo.labels[part] == 1).astype(np.float32)
+    shape = (int(zoom * inside.shape[0]), int(zoom * inside.shape[1]))
+    taken = photo.colours[(slice(None), *part)].astype(np.float32)
+    if zoom < 1:  # or single pixels would stand for all around them
+        taken = np.stack([blur(colour, 0.4 / zoom) for colour in taken])
+    return np.stack([enlarge(colour, shape) for colour in taken]), enlarge(inside, shape) > 0.5
 
 
 def _through(
