@@ -3,9 +3,9 @@
     python scripts/benchmark_docs.py [RESULTS.json ...]
 
 Each RESULTS.json is one that `smokegeo benchmark` wrote. Its trainings go to the kept file of its
-dataset, docs/benchmark/DATASET.json, whose data and budget must be the same; a training that is
-there already takes new costs only. Then the tables in docs/benchmark.md are made anew of all that
-is kept.
+dataset and length, docs/benchmark/DATASET-ITERATIONS.json, whose data and budget must be the same;
+a training that is there already takes new costs only. Then the tables in docs/benchmark.md and the
+plots beside the kept files are made anew of all that is kept.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from smokegeo.benchmark.budget import Budget
 from smokegeo.benchmark.plan import WHOLE, Entry, Plan
+from smokegeo.benchmark.plot import draw
 from smokegeo.benchmark.results import Results, Run
 from smokegeo.benchmark.tables import tables
 from smokegeo.files import atomic_file
@@ -33,10 +34,12 @@ def main(words: list[str]) -> int:
     """Add what is named, then fill in the document."""
     for word in words:
         new = json.loads(Path(word).read_text("utf-8"))
-        path = KEPT / f"{new['dataset']}.json"
+        path = KEPT / f"{new['dataset']}-{new['budget']['iterations']}.json"
         old = json.loads(path.read_text("utf-8")) if path.is_file() else {**new, "runs": []}
         write(path, json.dumps(joined(old, new), indent=1) + "\n")
     write(DOCUMENT, filled(DOCUMENT.read_text("utf-8")))
+    for path in sorted(KEPT.glob("*.json")):
+        plot(path)
     return 0
 
 
@@ -78,6 +81,14 @@ def filled(document: str) -> str:
         made = tables(results(json.loads(path.read_text("utf-8"))), level=4)
         document = f"{before}{start}\n\n{made}\n\n{end}{after}"
     return document
+
+
+def plot(path: Path) -> None:
+    """Draw accuracy against latency beside a kept file, if latencies were measured."""
+    figure = draw(results(json.loads(path.read_text("utf-8"))))
+    if figure is not None:
+        with atomic_file(path.with_suffix(".png")) as part:
+            figure.savefig(part, format="png", dpi=110)
 
 
 def write(path: Path, text: str) -> None:
