@@ -168,13 +168,20 @@ def outputs_for(scenes: Sequence[str], folders: Folders, *, overwrite: bool) -> 
 def _is_kept(job: Job, *, resume: bool) -> bool:
     """Say whether a run that goes on leaves a scene out because its result is there.
 
-    A result is there only if it is whole. Without --resume it is in the way, which is said before
-    the first scene is begun.
+    A result is there only if it is whole. Without --resume it is in the way, and so is a part of
+    one, which is said before the first scene is begun.
     """
     _, outputs = job
     if outputs.overwrite or not isinstance(outputs, NamedOutputs):
         return False
-    if resume and all(path.is_file() for path in outputs.files):
+    there = [path for path in outputs.files if path.is_file()]
+    missing = [path for path in outputs.files if path not in there]
+    if resume and there and missing:
+        raise UsageError(
+            f"{there[0]} exists, but {missing[0]} does not. Delete the former to have this scene "
+            "done again, or pass --overwrite to have all done again."
+        )
+    if resume and not missing:
         return True
     for path in outputs.files:
         check_output(path)

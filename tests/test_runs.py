@@ -406,7 +406,12 @@ def test_probabilities_and_maps_of_several_scenes_go_into_folders(run, scene, mo
     (tmp_path / "maps" / "today" / "other.html").unlink()
     refused = run(*command, "--resume")
     assert refused.exit_code == 2
-    assert "other.gpkg exists already" in refused.stderr
+    for left in (tmp_path / "r" / "other.gpkg", scene.parent / "other_prob.tif"):
+        assert f"{left} exists, but" in refused.stderr
+        assert "Delete the former" in refused.stderr
+        left.unlink()
+        refused = run(*command, "--resume")
+    assert refused.stdout.splitlines()[-1] == "1 of 2 scenes done, 1 kept."
 
 
 @pytest.fixture
