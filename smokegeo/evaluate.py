@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from smokegeo.bands import Matching, match_bands
+from smokegeo.blanks import fill_blanks
 from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.datasets.transforms import without_value
 from smokegeo.errors import ModelError
@@ -63,8 +64,9 @@ def probabilities(
             own.std(axis=1),
             limit=card.limit,
         )
-        channels = recipe.cut(recipe.channels(image, valid, range(len(card.bands))))
-        ready = torch.from_numpy(channels)
+        channels = recipe.channels(image, valid, range(len(card.bands)))
+        fill_blanks(channels, valid)
+        ready = torch.from_numpy(recipe.cut(channels))
         available = torch.tensor([recipe.available])
         with torch.inference_mode():
             logits = network(ready[None], None if bool(available.all()) else available)

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from smokegeo.blanks import fill_blanks
 from smokegeo.engine import Engine, torch_threads
 from smokegeo.fitting import Fit
 from smokegeo.scene.layers import Box
@@ -60,8 +61,10 @@ class Loader:
         if not within.all():
             beyond = ~within.all(axis=0)
             valid &= ~beyond
-            channels[:, beyond] = 0.0
-        return (self.recipe.cut(channels) if valid.any() else None), valid
+            if not valid.any():
+                return None, valid
+        fill_blanks(channels, valid)
+        return self.recipe.cut(channels), valid
 
 
 Loaded = tuple[NDArray[np.float32] | None, NDArray[np.bool_]]

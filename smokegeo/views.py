@@ -42,7 +42,7 @@ class Recipe:
     ) -> NDArray[np.float32]:
         """Return (channels, h, w) from the values (n, h, w) of the bands at `places`.
 
-        Pixels that are not valid become 0, as if they were average.
+        Pixels that are not valid become 0; see `smokegeo.blanks`.
         """
         bands, views = self.gain.shape
         out = np.zeros((bands, views, *valid.shape), np.float32)

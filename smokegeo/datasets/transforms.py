@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (torch's own convention)
 from torch import Tensor
 
+from smokegeo.blanks import fill_blanks
 from smokegeo.datasets.layout import IGNORE
 from smokegeo.datasets.statistics import BandStatistics
 
@@ -33,7 +34,7 @@ class Compose:
 
 
 class Normalise:
-    """Bring each band to mean 0 and spread 1; pixels without a value become 0, the mean."""
+    """Bring each band to mean 0 and spread 1; pixels without a value are filled as in `predict`."""
 
     def __init__(self, statistics: BandStatistics) -> None:
         self.mean = torch.tensor(statistics.mean, dtype=torch.float32)[:, None, None]
@@ -43,8 +44,8 @@ class Normalise:
     def __call__(self, sample: Sample) -> Sample:
         """Return the sample with a normalised image."""
         image = (sample["image"] - self.mean) / self.std
-        blank = without_value(sample["image"], sample["mask"])
-        return {**sample, "image": torch.where(blank, torch.zeros_like(image), image)}
+        fill_blanks(image.numpy(), ~without_value(sample["image"], sample["mask"]).numpy())
+        return {**sample, "image": image}
 
 
 def without_value(image: Tensor, mask: Tensor) -> Tensor:
