@@ -1,7 +1,8 @@
 """Find out which bands a raster has, from whatever its metadata says.
 
 In this order: the user's explicit choice, GDAL's `IMAGERY` domain, ENVI's `wavelength`, band
-descriptions, colour interpretation, and last the number of bands.
+descriptions, colour interpretation, and last the number of bands. Descriptions that only count
+(`Band 1`, `Band 2`, ...) are none.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smokegeo.bandnames import guess_sensor, is_auxiliary, parse_band_name
+from smokegeo.banddoubts import doubt_of_counting, doubt_of_heat, not_understood
+from smokegeo.bandnames import (
+    guess_sensor,
+    is_auxiliary,
+    is_validity,
+    parse_band_name,
+    sensor_clue,
+)
 from smokegeo.bands import Band, BandSet
 from smokegeo.errors import InputError, UsageError
 from smokegeo.sensors import Sensor
@@ -31,6 +39,17 @@ _BY_COUNT = {
     8: ("planetscope8", 8, "PlanetScope SuperDove"),
     13: ("sentinel2", 13, "Sentinel-2"),
     25: ("hss", 25, "the 25 bands of HSSDataset"),
+}
+
+#: Counts that mean no instrument in particular, whatever sensor the file's name tells of.
+_ANY_SENSOR = (3, 4, 6)
+
+#: What usual stacks of a sensor leave out of its bands, in their order.
+_LEFT_OUT: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "sentinel2": (("B10",),),  # Level 2A
+    "landsat8": (("B8", "B9", "B10", "B11"),),  # surface reflectance
+    "landsat7": (("B8",), ("B6", "B8")),
+    "landsat5": (("B6",),),
 }
 
 #: Colour interpretations that name a part of the spectrum.
@@ -61,7 +80,8 @@ _FILLER = re.compile(r"(?:(?:band|layer|channel)[ _.-]?)?[\d.]*|gr[ae]y|undefine
 class RasterMeta:
     """What a raster file says about its bands; one entry per band in each sequence.
 
-    `graded` are the one-based bands marked alpha whose pixels are of many values, unlike a mask's.
+    `graded` are the one-based bands marked alpha whose pixels are of many values, unlike a mask's;
+    only those without a telling name are looked at.
     """
 
     descriptions: Sequence[str | None]
@@ -95,7 +115,12 @@ class BandReading:
 def raster_meta(src: DatasetReader) -> RasterMeta:
     """Collect the band metadata of an open raster."""
     colours = tuple(colour.name for colour in src.colorinterp)
-    nameless = [i for i in src.indexes if colours[i - 1] == "alpha" and not src.descriptions[i - 1]]
+    names = [text or "" for text in src.descriptions]
+    doubtful = [
+        index
+        for index, text, colour in zip(src.indexes, names, colours, strict=True)
+        if colour == "alpha" and (_is_filler(text) or text.strip() in ("T", "t"))
+    ]
     return RasterMeta(
         descriptions=tuple(src.descriptions),
         colours=colours,
@@ -103,7 +128,7 @@ def raster_meta(src: DatasetReader) -> RasterMeta:
         envi=src.tags(ns="ENVI"),
         tags=src.tags(),
         filename=src.name.replace("\\", "/").rpartition("/")[2],
-        graded=tuple(i for i in nameless if _is_graded(src, i)),
+        graded=tuple(i for i in doubtful if _is_graded(src, i)),
     )
 
 
@@ -131,6 +156,7 @@ def read_bands(
 
     `bands` names every data band in order, `red,green,blue,nir` or `490nm,560nm,665nm`.
     """
+    meta = _without_counting(meta)
     data = _data_indexes(meta)
     if bands is not None:
         return _from_names(bands, sensor, meta, data)
@@ -141,18 +167,34 @@ def read_bands(
         reading = reader(meta, data)
         if reading is not None:
             return _about_alpha(reading, meta)
-    return _about_alpha(_from_count(data), meta)
+    return _about_alpha(_from_count(meta, data), meta)
+
+
+def _without_counting(meta: RasterMeta) -> RasterMeta:
+    """Drop descriptions that programs fill in, if none but those of masks are a person's."""
+
+    def is_empty(index: int, text: str) -> bool:
+        number = re.search(r"\d+", text)
+        return _is_filler(text) and (number is None or number[0].lstrip("0") == str(index))
+
+    texts = [text or "" for text in meta.descriptions]
+    empty = [is_empty(index, text) for index, text in enumerate(texts, start=1)]
+    if not all(e or is_auxiliary(t) or is_validity(t) for e, t in zip(empty, texts, strict=True)):
+        return meta
+    told = (None if e else text for e, text in zip(empty, texts, strict=True))
+    return replace(meta, descriptions=tuple(told))
 
 
 def _about_alpha(reading: BandReading, meta: RasterMeta) -> BandReading:
     """Say which bands are taken for masks: programs mark the fourth of any four as alpha."""
-    masks = [
-        i
-        for i, (text, colour) in enumerate(zip(meta.descriptions, meta.colours, strict=False), 1)
-        if colour == "alpha" and not text and i not in reading.indexes
-    ]
     warnings, notes = [*reading.warnings], [*reading.notes]
-    for index in masks:
+    for index, text in enumerate((text or "" for text in meta.descriptions), start=1):
+        if not _is_alpha(meta, index):
+            continue
+        if index in reading.indexes and is_auxiliary(text):
+            notes.append(f"band {index} ({text}) is marked alpha; going by its name it is no mask")
+        if index in reading.indexes or not _is_filler(text):
+            continue
         taken = f"band {index} is marked alpha and taken for a mask"
         names = [*reading.bands.names]
         names.insert(index - 1, "nir")
@@ -167,19 +209,27 @@ def _about_alpha(reading: BandReading, meta: RasterMeta) -> BandReading:
 def _data_indexes(meta: RasterMeta) -> tuple[int, ...]:
     """Return the one-based bands that hold data: all but alpha.
 
-    A band called alpha by its colour but described as a spectral band (four-band aerial
-    photographs are often written so), or with a wavelength, is data.
+    A band called alpha by its colour is data if its description says anything else (programs mark
+    the fourth of any four so), or if it has a wavelength.
     """
     hint = guess_sensor([text or "" for text in meta.descriptions], meta.tags, meta.filename)
     keep = []
     for index, description in enumerate(meta.descriptions, start=1):
-        colour = meta.colours[index - 1] if meta.colours else ""
-        spectral = (description and parse_band_name(description, hint.name)) or (
+        text = description or ""
+        spectral = parse_band_name(text, hint.name) or (
             meta.imagery and meta.imagery[index - 1].get("CENTRAL_WAVELENGTH_UM")
         )
-        if colour != "alpha" or spectral:
+        if not _is_alpha(meta, index) or spectral or not (_is_filler(text) or is_validity(text)):
             keep.append(index)
     return tuple(keep)
+
+
+def _is_alpha(meta: RasterMeta, index: int) -> bool:
+    return bool(meta.colours) and meta.colours[index - 1] == "alpha"
+
+
+def _is_filler(text: str) -> bool:
+    return _FILLER.fullmatch(text.casefold().strip()) is not None
 
 
 def _from_names(
@@ -208,25 +258,40 @@ def _from_names(
 
 
 def _from_sensor(name: str, meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
-    preset = find_sensor(name)
+    preset, source = find_sensor(name), "explicit choice"
+    texts = [(meta.descriptions[index - 1] or "").strip() for index in data]
     found: list[Band] = []
-    for index in data:
-        description = (meta.descriptions[index - 1] or "").strip()
-        band = _in_preset(description, preset)
-        if band is None and is_auxiliary(description):
-            band = Band(description)
+    for text in texts:
+        band = _in_preset(text, preset)
+        if band is None and is_auxiliary(text):
+            band = Band(text)
         if band is None:
             break
         found.append(band)
     if len(found) == len(data):  # described, perhaps a subset or in another order
-        return BandReading(BandSet(_unique(found, data), preset.name), data, "explicit choice")
+        doubt = doubt_of_counting(texts, preset.name)
+        bands = BandSet(_unique(found, data), preset.name)
+        return BandReading(bands, data, source, (doubt,) if doubt else ())
     if len(preset.bands) == len(data):
-        return BandReading(preset.bands, data, "explicit choice")
+        return BandReading(preset.bands, data, source)
+    stack = None if any(texts) else _stack(preset, len(data))
+    if stack is not None:
+        note = f"{len(data)} bands are taken for {', '.join(stack.names)}, in this order"
+        return BandReading(stack, data, source, notes=(note,))
     raise InputError(
         f"{meta.filename or 'the raster'} has {len(data)} bands, {preset.title} has "
         f"{len(preset.bands)}, and nothing says which one band {data[len(found)]} is. "
-        "Name them with --bands."
+        f"Name each in order with --bands {','.join(preset.bands.names[:3])},..."
     )
+
+
+def _stack(preset: Sensor, count: int) -> BandSet | None:
+    """Return the bands of a sensor that a file of so many usually holds, in order."""
+    for left_out in ((), *_LEFT_OUT.get(preset.name, ())):
+        names = [name for name in preset.bands.names if name not in left_out]
+        if len(names) == count:
+            return preset.bands.subset(names)
+    return None
 
 
 def _in_preset(name: str, preset: Sensor) -> Band | None:
@@ -299,25 +364,53 @@ def _from_numbers(
 
 
 def _from_descriptions(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
-    texts = [meta.descriptions[index - 1] or "" for index in data]
+    texts = [(meta.descriptions[index - 1] or "").strip() for index in data]
     hint = guess_sensor(texts, meta.tags, meta.filename)
+    if any(texts):
+        texts = _with_colours(texts, hint.name, meta, data)
     found = [parse_band_name(text, hint.name) for text in texts]
-    if not any(found) and not any(is_auxiliary(text) for text in texts):
+    auxiliary = [is_auxiliary(text) for text in texts]
+    if not any(found) and not any(auxiliary):
         return None
-    warnings = [hint.warning] if hint.warning else []
-    bands = []
-    for index, text, band in zip(data, texts, found, strict=True):
-        if band is None:
-            band = Band(text.strip() or f"band {index}")
-            if not is_auxiliary(text):
-                warnings.append(f"band {index} ({text or 'no description'}) is not understood")
-        bands.append(band)
+    clear = [not _is_alpha(meta, index) or index in meta.graded for index in data]
+    found, heat = doubt_of_heat(found, texts, data, clear)
+    names = [
+        band.name if band else text if other else None
+        for band, text, other in zip(found, texts, auxiliary, strict=True)
+    ]
+    doubts = (
+        hint.warning or doubt_of_counting(texts, hint.name),
+        heat,
+        not_understood(names, texts, data),
+    )
+    bands = [
+        band or Band(text or f"band {index}")
+        for index, text, band in zip(data, texts, found, strict=True)
+    ]
     unique = _unique(bands, data)
     named = all(band is not None for band in found) and unique == tuple(bands)
     in_sensor = (
         hint.name if named and hint.name and {b.name for b in unique} <= _names(hint.name) else None
     )
-    return BandReading(BandSet(unique, in_sensor), data, "band descriptions", tuple(warnings))
+    return BandReading(
+        BandSet(unique, in_sensor), data, "band descriptions", tuple(filter(None, doubts))
+    )
+
+
+def _with_colours(
+    texts: list[str], sensor: str | None, meta: RasterMeta, data: tuple[int, ...]
+) -> list[str]:
+    """Give bands without a telling name their colours, if red, green and blue are all theirs."""
+    colours = {
+        position: meta.colours[index - 1]
+        for position, index in enumerate(data)
+        if meta.colours and meta.colours[index - 1] in _SPECTRAL
+        if _is_filler(texts[position])
+        if parse_band_name(texts[position], sensor) is None
+    }
+    if not {"red", "green", "blue"} <= set(colours.values()):
+        return texts
+    return [colours.get(position, text) for position, text in enumerate(texts)]
 
 
 def _from_colours(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
@@ -326,21 +419,27 @@ def _from_colours(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
     colours = [meta.colours[index - 1] for index in data]
     if len(set(colours) & _SPECTRAL) < 3:
         return None
-    found = [
-        parse_band_name(colour) or Band(f"band {index}")
-        for index, colour in zip(data, colours, strict=True)
-    ]
-    warnings: tuple[str, ...] = ()
+    texts = [(meta.descriptions[index - 1] or "").strip() for index in data]
+    found = [parse_band_name(colour) for colour in colours]
+    assumed = None
     if len(data) == 4 and colours[:3] == ["red", "green", "blue"] and colours[3] == "undefined":
-        found[3] = parse_band_name("nir") or found[3]
-        warnings = ("band 4 has no name; assuming near infrared",)
-    return BandReading(BandSet(_unique(found, data)), data, "colour interpretation", warnings)
+        found[3] = parse_band_name("nir")
+        assumed = "band 4 has no name; assuming near infrared"
+    names = [None if band is None else band.name for band in found]
+    doubts = (assumed, not_understood(names, texts, data))
+    bands = [
+        band or Band(text or f"band {index}")
+        for index, text, band in zip(data, texts, found, strict=True)
+    ]
+    return BandReading(
+        BandSet(_unique(bands, data)), data, "colour interpretation", tuple(filter(None, doubts))
+    )
 
 
 def _from_unknown(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
     """Keep names that a person gave but that mean nothing here, rather than count bands."""
     texts = [(meta.descriptions[index - 1] or "").strip() for index in data]
-    if all(_FILLER.fullmatch(text.casefold()) for text in texts):
+    if all(map(_is_filler, texts)):
         return None
     bands = [Band(text or f"band {index}") for index, text in zip(data, texts, strict=True)]
     return BandReading(
@@ -351,20 +450,27 @@ def _from_unknown(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
     )
 
 
-def _from_count(data: tuple[int, ...]) -> BandReading:
-    guess = _BY_COUNT.get(len(data))
-    if guess is None:
-        bands = BandSet(tuple(Band(f"band {index}") for index in data))
+def _from_count(meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
+    count = len(data)
+    clue = sensor_clue([text or "" for text in meta.descriptions], meta.tags, meta.filename)
+    stack = None if clue is None else _stack(find_sensor(clue), count)
+    guess = _BY_COUNT.get(count)
+    if clue is not None and stack is not None:
+        title = find_sensor(clue).title.partition(",")[0]
+        words = f"{title} ({', '.join(stack.names)})"
+        why = f"there are {count} and the file's name or tags tell of it"
+        bands = stack.bands
+    elif guess is not None and (clue is None or count in _ANY_SENSOR):
+        preset, _, words = guess
+        why = f"there are {count}"
+        bands = find_sensor(preset).bands.bands[:count]
+    else:
+        nameless = BandSet(tuple(Band(f"band {index}") for index in data))
         return BandReading(
-            bands, data, "band count", ("bands have no names; say which they are with --bands",)
+            nameless, data, "band count", ("bands have no names; say which they are with --bands",)
         )
-    preset, count, words = guess
-    return BandReading(
-        BandSet(find_sensor(preset).bands.bands[:count]),
-        data,
-        "band count",
-        (f"bands have no names; assuming {words} because there are {count}",),
-    )
+    warning = f"bands have no names; assuming {words} because {why}"
+    return BandReading(BandSet(bands), data, "band count", (warning,))
 
 
 def _names(sensor: str) -> set[str]:

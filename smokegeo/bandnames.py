@@ -76,6 +76,13 @@ _AUXILIARY = re.compile(
     r"|slope|aspect|azimuth|zenith|angle|ndvi|ndwi|nbr|evi|savi|pan|panchromatic)(?![a-z])"
 )
 
+#: Descriptions of a band that says which pixels are there. Of other masks (`cloud_mask`, `QA`)
+#: nobody knows whether 0 is good or bad.
+_VALIDITY = re.compile(
+    r"(?:.*[^a-z])?(?:alpha|transparen|opacity).*|a"
+    r"|(?:(?:data|no[ _-]?data|valid(?:ity)?|image)[ _-]?)?mask|valid(?:ity)?|no[ _-]?data"
+)
+
 #: A wavelength, or a pass-band from one to another, with its unit.
 _NUMBER = r"(\d+(?:[.,]\d+)?)"
 _WAVELENGTHS = tuple(
@@ -123,14 +130,14 @@ def parse_band_name(text: str, sensor: str | None = None) -> Band | None:
     """Return the band a description means, or None.
 
     A number is that band of `sensor`, centre and width included, unless the same text states
-    a wavelength or colour that contradicts it; without `sensor` a number means nothing.
+    a wavelength or colour that is another's; without `sensor` a number means nothing.
     """
     if is_auxiliary(text):
         return None
     lowered = text.casefold().strip()
     numbered = _numbered_band(lowered, sensor)
     stated = _stated_band(lowered) or _colour_band(lowered)
-    if numbered is None or (stated is not None and not _overlap(numbered, stated)):
+    if numbered is None or (stated is not None and not _agree(numbered, stated)):
         return stated
     return numbered
 
@@ -138,6 +145,23 @@ def parse_band_name(text: str, sensor: str | None = None) -> Band | None:
 def is_auxiliary(text: str) -> bool:
     """Say whether a description names a layer that is no colour: quality, mask, height, pan."""
     return _AUXILIARY.search(text.casefold()) is not None
+
+
+def is_validity(text: str) -> bool:
+    """Say whether a description names a band that tells which pixels are there: alpha, mask."""
+    return _VALIDITY.fullmatch(text.casefold().strip()) is not None
+
+
+def is_some_infrared(text: str) -> bool:
+    """Say whether a description is "infrared" and no more, which may mean near or thermal."""
+    return re.fullmatch(_INFRARED, text.casefold().strip()) is not None
+
+
+def sensor_clue(
+    texts: Sequence[str] = (), tags: Mapping[str, str] | None = None, filename: str = ""
+) -> str | None:
+    """Return the sensor that a file name, descriptions or tags give away by a word."""
+    return _clue(texts, tags, filename)[1]
 
 
 def guess_sensor(
@@ -156,19 +180,46 @@ def guess_sensor(
     }
     if not found:
         return SensorHint(None)
-    clue = " ".join([filename, *texts, *(f"{k} {v}" for k, v in (tags or {}).items())]).casefold()
-    for pattern, name in _CLUES:
-        if pattern.search(clue):
-            return SensorHint(name)
     numbers = {match.group(1).lstrip("0") for match in found.values()}
-    counted = all(  # Band 1, Band 2, ... only count the bands, as many programs do
-        match.group().startswith("band") and match.group(1).lstrip("0") == str(position)
-        for position, match in found.items()
-    )
+    in_order = all(m.group(1).lstrip("0") == str(position) for position, m in found.items())
+    # Band 1, Band 2, ... only count the bands, as many programs do.
+    counted = in_order and all(match.group().startswith("band") for match in found.values())
+    clued, name = _clue(texts, tags, filename)
+    if clued:
+        spelled = [lowered[position - 1] for position in found]
+        if name is not None and in_order and _only_counts(spelled, name, numbers, counted):
+            return SensorHint(None)
+        return SensorHint(name)
     stated = all(_stated_band(lowered[position - 1]) for position in found)
     if counted or stated or not numbers <= _KNOWN_NUMBERS:
         return SensorHint(None)
     return _sensor_of_numbers(numbers, {match.group() for match in found.values()})
+
+
+def _clue(
+    texts: Sequence[str], tags: Mapping[str, str] | None, filename: str
+) -> tuple[bool, str | None]:
+    """Return whether a word gives the sensor away, and its preset if there is one."""
+    clue = " ".join([filename, *texts, *(f"{k} {v}" for k, v in (tags or {}).items())]).casefold()
+    for pattern, name in _CLUES:
+        if pattern.search(clue):
+            return True, name
+    return False, None
+
+
+def _only_counts(lowered: Sequence[str], sensor: str, numbers: set[str], counted: bool) -> bool:
+    """Say whether numbers 1, 2, 3, ... are those of the file's bands rather than the sensor's."""
+    if not counted:
+        return any(_numbered_band(f"b{number}", sensor) is None for number in numbers)
+    pairs = [
+        (_numbered_band(text, sensor), stated)
+        for text in lowered
+        if (stated := _stated_band(text) or _colour_band(text))
+    ]
+    if pairs:  # Band 1 - Coastal aerosol, Band 2 - Blue: the words bear the numbers out
+        return not all(band is not None and _agree(band, stated) for band, stated in pairs)
+    # toa_band1 is how Landsat's bands are called; Sentinel-2's numbers skip to 8A after 8.
+    return sensor == "sentinel2" or all(text.strip().startswith("band") for text in lowered)
 
 
 def _sensor_of_numbers(numbers: set[str], spelled: set[str]) -> SensorHint:
@@ -179,13 +230,15 @@ def _sensor_of_numbers(numbers: set[str], spelled: set[str]) -> SensorHint:
         if "st_b6" in spelled or numbers >= {"1", "2", "3", "4", "5", "7"}:
             return SensorHint("landsat7")
         return _doubtful("landsat7" if "1" in numbers else "landsat8")
-    if numbers & {"8a", "12"}:
-        return SensorHint("sentinel2")
+    if numbers & {"8a", "12"} or (numbers >= {"8", "11"} and "10" not in numbers):
+        return SensorHint("sentinel2")  # Landsat 8 has its thermal B11 never without B10
     if any(text.startswith("b0") for text in spelled):
         sure = "8" in numbers or numbers <= {"1", "2", "3", "4"}  # HLS writes Landsat's B05, too
         return SensorHint("sentinel2") if sure else _doubtful("sentinel2")
     if numbers <= {"2", "3", "4"}:
         return SensorHint("landsat8")  # blue, green, red on Sentinel-2 and on Landsat 8 alike
+    if numbers == {"1", "2", "3", "4", "5", "7"}:
+        return _doubtful("landsat7")  # all that TM and ETM+ see of sunlight; B6 is their heat
     # Nobody stacks Landsat's panchromatic B8 with a few others; B8 of Sentinel-2 is the usual NIR.
     return _doubtful("sentinel2" if "8" in numbers and "10" not in numbers else "landsat8")
 
@@ -236,6 +289,10 @@ def _colour_band(lowered: str) -> Band | None:
     return None if name is None else Band(name, *_COLOURS[name])
 
 
-def _overlap(one: Band, other: Band) -> bool:
+def _agree(one: Band, other: Band) -> bool:
+    """Say whether two may be one band: the centre of one lies within the other.
+
+    To overlap is not enough: a coastal band reaches into what is called blue.
+    """
     distance = abs((one.wavelength_nm or 0.0) - (other.wavelength_nm or 0.0))
-    return distance <= (one.width_nm + other.width_nm) / 2
+    return distance <= max(one.width_nm, other.width_nm) / 2

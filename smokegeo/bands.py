@@ -18,6 +18,10 @@ _MAX_WIDTH_RATIO = 4.0
 #: A band that sees all from green to red, whatever its centre, is panchromatic.
 _PANCHROMATIC_NM = (550.0, 660.0)
 
+#: From here on a band sees heat, not sunlight.
+_THERMAL_NM = 3000.0
+_THERMAL_NAMES = ("thermal", "tir", "lwir", "mwir", "ir")
+
 
 @dataclass(frozen=True, slots=True)
 class Band:
@@ -44,6 +48,13 @@ class Band:
             return self.fwhm_nm
         centre = self.wavelength_nm or 0.0
         return next(width for limit, width in _TYPICAL_FWHM_NM if centre < limit)
+
+
+def is_thermal(band: Band) -> bool:
+    """True if a band sees heat."""
+    if band.wavelength_nm is None:
+        return band.name.casefold() in _THERMAL_NAMES
+    return band.wavelength_nm >= _THERMAL_NM
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from smokegeo.bandnames import guess_sensor, sensor_clue
 from smokegeo.bands import BandSet, Matching, match_bands
 from smokegeo.errors import InputError, ModelError
 from smokegeo.modelfile import Card, bundled_models, find_model, read_card
@@ -24,6 +25,12 @@ log = logging.getLogger(__name__)
 _CAMERA_M = 2.0
 #: Share of a model's bands from which on the size of pixels decides between models.
 _ENOUGH = 0.5
+#: Presets of instruments in space, and the one for all of them.
+_IN_SPACE = {
+    *("landsat5", "landsat7", "landsat8", "planetscope4", "planetscope8", "satellite", "sentinel2")
+}
+#: Readings of bands that a photograph has, too, whatever its file is called.
+_GUESSES = ("colour interpretation", "band count")
 
 
 @dataclass(frozen=True)
@@ -58,24 +65,28 @@ def fit_model(scene: Scene, name: str | Path | None = None) -> Fit:
         fit = Fit(path, read_card(path), match_bands(scene.bands, read_card(path).bands))
         refuse_misfit(scene, fit)
         return fit
-    fits = rank_models(scene.bands, pixel_size_m(scene.place, scene.width, scene.height))
+    pixel_m = pixel_size_m(scene.place, scene.width, scene.height)
+    fits = rank_models(scene.bands, pixel_m, "" if scene.bands_from in _GUESSES else scene.name)
     if not fits:
         raise ModelError(
             "this version of smokegeo carries no model of its own. Train one with `smokegeo "
             "train`, and name it with --model."
         )
-    refuse_misfit(scene, fits[0])
+    refuse_misfit(scene, fits[0], least=min(_needed(fit.card) for fit in fits))
     return fits[0]
 
 
-def rank_models(bands: BandSet, pixel_m: tuple[float, float] | None = None) -> list[Fit]:
+def rank_models(
+    bands: BandSet, pixel_m: tuple[float, float] | None = None, name: str = ""
+) -> list[Fit]:
     """Return the bundled models, best first: made for such pixels, with most of its bands.
 
     It is a model's own bands that count: a satellite's red edge and NIR also lie within those of a
     25-band camera, and say little of what that model knows. Colours and heat are seen by satellites
     and cameras alike: the size of the pixels on the ground tells. A scene without a place may be of
-    a satellite still, if it has all bands of its model.
+    a satellite still, if it has all bands of its model, or if its bands or its `name` say so.
     """
+    in_space = pixel_m is None and _is_of_satellite(bands, name)
     fits = []
     for path in bundled_models().values():
         card = read_card(path)
@@ -83,11 +94,20 @@ def rank_models(bands: BandSet, pixel_m: tuple[float, float] | None = None) -> l
 
     def rank(fit: Fit) -> tuple[Any, ...]:
         share = len(fit.used) / len(fit.card.bands)
-        suits = share >= _ENOUGH and knows_pixels(fit.card, pixel_m)
-        first = (share < 1, not suits) if pixel_m is None else (not suits, share < 1)
+        known = fit.card.resolution_m is not None if in_space else knows_pixels(fit.card, pixel_m)
+        suits = share >= _ENOUGH and known
+        unplaced = pixel_m is None and not in_space
+        first = (share < 1, not suits) if unplaced else (not suits, share < 1)
         return *first, -share, -len(fit.used), fit.card.name
 
     return sorted(fits, key=rank)
+
+
+def _is_of_satellite(bands: BandSet, name: str) -> bool:
+    """Say whether the names of bands, or a scene's, tell of an instrument in space."""
+    hint = guess_sensor(bands.names)
+    sure = hint.name is not None and hint.warning is None
+    return sure or bands.sensor in _IN_SPACE or sensor_clue(filename=name) is not None
 
 
 def knows_pixels(card: Card, pixel_m: tuple[float, float] | None) -> bool:
@@ -115,10 +135,17 @@ def doubt_of(fit: Fit, pixel_m: tuple[float, float] | None) -> str | None:
     return None
 
 
-def refuse_misfit(scene: Scene, fit: Fit) -> None:
-    """Refuse a scene without any band the model needs, naming both sides."""
+def _needed(card: Card) -> int:
+    return int(card.input.get("min_bands", 1))
+
+
+def refuse_misfit(scene: Scene, fit: Fit, least: int | None = None) -> None:
+    """Refuse a scene without the bands the model needs, naming both sides.
+
+    `least` is what any model needs, if the user did not ask for this one.
+    """
     card = fit.card
-    needed = int(card.input.get("min_bands", 1))
+    needed = _needed(card)
     if len(fit.used) >= needed:
         _say_absent(scene, fit)
         if doubt := doubt_of(fit, pixel_size_m(scene.place, scene.width, scene.height)):
@@ -126,10 +153,16 @@ def refuse_misfit(scene: Scene, fit: Fit) -> None:
         if doubt := card.training.get("provisional"):
             log.warning("model '%s' is provisional: %s", card.name, doubt)
         return
-    if len(scene.bands) == 1 and needed > 1:
+    least = needed if least is None else least
+    if len(scene.bands) == 1 and least > 1:
         raise InputError(
-            f"{scene.name} has one band ({scene.bands[0].name}), and smoke is known by {needed} at "
+            f"{scene.name} has one band ({scene.bands[0].name}), and smoke is known by {least} at "
             "least. Name the folder that holds all bands of the scene, or stack them in one file."
+        )
+    if not fit.used and not any(scene.bands.wavelengths_nm):
+        raise InputError(
+            f"{scene.name} has {len(scene.bands)} band(s) ({_span(scene.bands)}), none of which is "
+            f"known. {_how_to_name(len(scene.bands))}"
         )
     wanted = _span(card.bands)
     unnamed = "" if scene.bands_from != "band count" else " Name them with --bands or --sensor."
@@ -138,6 +171,16 @@ def refuse_misfit(scene: Scene, fit: Fit) -> None:
         f"'{card.name}' knows {len(fit.used)}; it needs {needed} of {wanted}.{unnamed}"
         " Name another model with --model."
     )
+
+
+def _how_to_name(count: int) -> str:
+    """Return how to say what so many bands are."""
+    example = ("blue", "green", "red", "nir", "swir1", "swir2")
+    names = ",".join(example[:count]) + (" and so on" if count > len(example) else "")
+    remedy = f"Name each in order, for instance --bands {names}."
+    if count == 12:
+        remedy += " If they are Sentinel-2's without B10, give --sensor sentinel2."
+    return remedy
 
 
 def _say_absent(scene: Scene, fit: Fit) -> None:

@@ -279,7 +279,7 @@ def fingerprint(ready: Prepared) -> Mapping[str, Any]:
         "scene": files,
         "part": [*scene.offset, scene.width, scene.height],
         "layers": [repr(layer) for layer in scene.layers],
-        "nodata": [scene.zero_is_blank, list(scene.sentinels)],
+        "nodata": [list(scene.blanks), list(scene.sentinels)],
         "model": plan.fit.card.sha256,
         "bands": list(plan.fit.matching.indexes),
         "units": [

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from smokegeo.bands import Band, Matching
+from smokegeo.bands import Matching, is_thermal
 from smokegeo.modelfile import Card
+from smokegeo.scene.landsat import LEVEL1, LEVEL2
+from smokegeo.scene.product import PRODUCT
 from smokegeo.scene.scene import Scene
 from smokegeo.survey import Survey
 from smokegeo.views import RELATIVE
 
 log = logging.getLogger(__name__)
 
-#: From here on a band sees heat, not sunlight.
-_THERMAL_NM = 3000.0
 #: Values this many times beyond the training range are certainly in other units.
 _FAR = 20.0
 _KELVIN = 273.15
 _UNKNOWN = " (units unknown)"
 _CAMERA_FULL = (1023.0, 4095.0, 16_383.0, 65_535.0)
-#: Somewhere, in some band, every scene is darker than this reflectance.
-_DARKEST = 0.4
-#: The level of a Landsat product of Collection 2 in a file's name, and how its counts become
-#: reflectances: scale and offset. For level 1 the height of the sun is left out.
-_LANDSAT_NAME = re.compile(r"L[COTE]0[4-9]_L([12])[A-Z]{2}[_.]")
-_LANDSAT = {"1": (2e-5, -0.1), "2": (2.75e-5, -0.2)}
+#: Somewhere, in some band, every scene is darker than this reflectance, and most are than that.
+_DARKEST, _DARK = 0.4, 0.095
+#: The darkest that is left of a scene to which 0.1 was added; under thick cloud all is brighter.
+_ADDED = (_DARK, 0.14)
+#: The full scale of reflectances that are stored as whole numbers.
+_SCALED_FULL = 10_000.0
+_EIGHT_BITS = 255.0
 
 
 @dataclass(frozen=True)
@@ -76,21 +76,28 @@ def choose_scaling(
     places = [i for i, there in enumerate(matching.available) if there]
     light = [i for i in places if not is_thermal(card.bands[i])]
     words = []
-    seen = [places.index(i) for i in light]
-    if light:
-        factor, offset, reason = _light_units(scene, found, seen, light, card, said)
+    used = [i for i in matching.indexes if i is not None]
+    seen = _look_at_light(scene, found, used, [places.index(i) for i in light])
+    if seen is not None:
+        factor, offset, reason = _light_units(scene, seen, light, card, said)
         for i in light:
             factors[i], offsets[i] = factor, offset
         words.append(reason)
     for i in places:
         if is_thermal(card.bands[i]):
-            factors[i], offsets[i], reason = _thermal(scene, found, places.index(i), i, card)
+            place = places.index(i)
+            dtype = "float32" if scene.physical else scene.dtype_of(used[place : place + 1])
+            factors[i], offsets[i], reason = _thermal(dtype, found, place, i, card)
             words.append(reason)
             # Only a model that also sees each band in relation to the scene can do without units.
             trusted[i] = RELATIVE not in card.views or not reason.endswith(_UNKNOWN)
-    lows = [found.low[places.index(i)] * factors[i] + offsets[i] for i in light]
-    if RELATIVE in card.views and said is None and not _is_measured(scene, lows, card):
-        words[0] = _pattern_only(scene, found, seen)
+    if (
+        seen is not None
+        and RELATIVE in card.views
+        and said is None
+        and not _is_measured(seen, seen.dark * factors[light[0]] + offsets[light[0]], card)
+    ):
+        words[0] = _pattern_only(scene, seen, _card_full(card, light))
         for i in light:
             trusted[i] = False
     else:
@@ -99,44 +106,80 @@ def choose_scaling(
     return Scaling(tuple(factors), tuple(offsets), told, tuple(trusted))
 
 
-def _is_measured(scene: Scene, lows: Sequence[float], card: Card) -> bool:
+@dataclass(frozen=True)
+class _Light:
+    """What the bands of light hold together, whatever heat is stored beside them.
+
+    `stored` is their type in the file, `dtype` what they are: floats if tags have scaled them.
+    `dark` is the darkest of them, 0 itself aside.
+    """
+
+    stored: str
+    dtype: str
+    dark: float
+    high: float
+    whole: bool
+
+    @property
+    def words(self) -> str:
+        return f"{self.stored} values {self.top}"
+
+    @property
+    def top(self) -> str:
+        return "no valid pixels" if math.isnan(self.high) else f"up to {in_digits(self.high)}"
+
+
+def _look_at_light(
+    scene: Scene, found: Survey, used: Sequence[int], seen: Sequence[int]
+) -> _Light | None:
+    """Return what the bands of light hold, None if there are none.
+
+    `used` are the bands of the scene that were surveyed, `seen` which of those see light.
+    """
+    if not seen:
+        return None
+    stored = scene.dtype_of([used[i] for i in seen])
+    high = max(found.high[i] for i in seen)
+    whole = all(found.whole[i] for i in seen)
+    dtype = "float32" if scene.physical else stored
+    beside_heat = any(is_thermal(band) for band in scene.bands)
+    if beside_heat and whole and not dtype.startswith("float") and high <= _EIGHT_BITS:
+        dtype = "uint8"  # a picture, in a wider type for the sake of the heat
+    darks = [found.dark[i] for i in seen if found.dark[i] != 0]  # an empty band says nothing
+    return _Light(stored, dtype, min(darks, default=0.0), high, whole)
+
+
+def _is_measured(seen: _Light, dark: float, card: Card) -> bool:
     """Say whether numbers are reflectances rather than a stretched picture or raw counts.
 
     Pictures have 8 bits. Counts of a sensor lie far from 0 even in the dark, in every band.
     """
     if card.input.get("dtype") == "uint8":  # a camera's model: pictures are what it knows
         return True
-    if scene.dtype == "uint8" and not scene.physical:
+    if seen.dtype == "uint8":
         return False
-    return not lows or math.isnan(lows[0]) or min(lows) < _DARKEST * _card_full(card)
+    return math.isnan(dark) or dark < _DARKEST * _card_full(card)
 
 
-def _pattern_only(scene: Scene, found: Survey, seen: Sequence[int]) -> str:
+def _pattern_only(scene: Scene, seen: _Light, theirs: float) -> str:
     """Say that numbers are not taken for reflectances; warn if they are counts of a sensor."""
-    if scene.dtype != "uint8":
+    if seen.dtype != "uint8":
         log.warning(
             "%s: no band is darker than %s, so these are counts and not reflectances, and only "
             "their pattern is used; --scale and --offset bring them to the model's units "
-            "(Landsat Collection 2 Level 2, for one: --scale 0.275 --offset -2000)",
+            "(Landsat Collection 2 Level 2: %s; Level 1: %s)",
             scene.name,
-            in_digits(min(found.low[i] for i in seen)),
+            in_digits(seen.dark),
+            *(_remedy(*numbers, theirs) for numbers in (LEVEL2, LEVEL1)),
         )
     return (
-        f"{scene.dtype} values {_top(found, seen)} are not plausible as reflectances, so only "
-        "their pattern in the scene counts"
+        f"{seen.words} are not plausible as reflectances, so only their pattern in the scene counts"
     )
 
 
-def _top(found: Survey, seen: Sequence[int]) -> str:
-    high = max(found.high[i] for i in seen)
-    return "no valid pixels" if math.isnan(high) else f"up to {in_digits(high)}"
-
-
-def is_thermal(band: Band) -> bool:
-    """True if a band sees heat."""
-    if band.wavelength_nm is None:
-        return band.name.casefold() in ("thermal", "tir", "lwir", "mwir", "ir")
-    return band.wavelength_nm >= _THERMAL_NM
+def _remedy(scale: float, offset: float, theirs: float) -> str:
+    """Return the options that make the model's units of stored reflectances."""
+    return f"--scale {scale * theirs:g} --offset {offset * theirs:g}"
 
 
 def full_scale(dtype: str, high: float, *, counts: bool = False, whole: bool = True) -> float:
@@ -155,9 +198,9 @@ def full_scale(dtype: str, high: float, *, counts: bool = False, whole: bool = T
         return 1.0
     if dtype.startswith("float") and high <= 110 and not whole:
         return 100.0
-    if dtype.startswith("float") and high <= 255:
-        return 255.0
-    return 10_000.0 if not high > 30_000 else 65_535.0
+    if dtype.startswith("float") and high <= _EIGHT_BITS:
+        return _EIGHT_BITS
+    return _SCALED_FULL if not high > 30_000 else 65_535.0
 
 
 def _card_full(card: Card, light: Sequence[int] = ()) -> float:
@@ -169,61 +212,81 @@ def _card_full(card: Card, light: Sequence[int] = ()) -> float:
 
 
 def _light_units(
-    scene: Scene,
-    found: Survey,
-    seen: Sequence[int],
-    light: Sequence[int],
-    card: Card,
-    said: Units | None,
+    scene: Scene, seen: _Light, light: Sequence[int], card: Card, said: Units | None
 ) -> tuple[float, float, str]:
     """Return factor and offset to the model's units, and why.
 
-    `seen` are the places of the bands of light in the survey, `light` those in the model.
+    `light` are the places of the bands of light in the model.
     """
     if said is not None:
         shift = f" and {said.offset:+g}" if said.offset else ""
         return said.scale, said.offset, f"values times {said.scale:g}{shift}, as you said"
-    high, low = max(found.high[i] for i in seen), min(found.low[i] for i in seen)
-    dtype, top = "float32" if scene.physical else scene.dtype, _top(found, seen)
     theirs = _card_full(card, light)
     # A model that was trained on counts itself, or on a camera's, takes them as they are.
-    dark = min(card.statistics.minimum[i] for i in light) < _DARKEST * theirs
-    counted = dark and "full" not in card.input and low > _DARKEST * 10_000
-    counted &= not dtype.startswith("float") and theirs == full_scale("uint16", 0)
-    if counted and (name := _LANDSAT_NAME.match(scene.name)):
-        scale, offset = _LANDSAT[name[1]]
-        return (
-            scale * theirs,
-            offset * theirs,
-            (
-                f"{scene.dtype} counts {top} of Landsat level {name[1]}, by the file's name: "
-                f"times {scale:g} and {offset:+g} is reflectance (--scale decides otherwise)"
-            ),
-        )
+    trained = math.inf if "full" in card.input else min(card.statistics.minimum[i] for i in light)
+    counted = trained < _DARKEST * theirs and seen.dark > _DARKEST * _SCALED_FULL
+    counted &= not seen.dtype.startswith("float") and theirs == _SCALED_FULL
+    code, spared = scene.coding, ""
+    if code is not None and _can_be_coded(scene, seen):
+        if seen.dark >= code.least and trained < code.least * theirs / _SCALED_FULL:
+            return (
+                code.scale * theirs,
+                code.offset * theirs,
+                (
+                    f"{seen.words}, {code.why}: times {code.scale:g} and {code.offset:+g} is "
+                    "reflectance (--raw or --scale decide otherwise)"
+                ),
+            )
+        if seen.dark < code.least:
+            spared = f"; too dark to be {code.why}"
     ours = full_scale(
-        dtype,
-        high if math.isfinite(high) else 0.0,
+        seen.dtype,
+        seen.high if math.isfinite(seen.high) else 0.0,
         counts="full" in card.input,
-        whole=found.whole,
+        whole=seen.whole,
     )
     if counted:
-        ours = 10_000.0  # nothing is dark: counts with an offset, not a picture of 16 bits
+        ours = _SCALED_FULL  # nothing is dark: counts with an offset, not a picture of 16 bits
+    elif ours == _SCALED_FULL and theirs != _EIGHT_BITS and trained < _DARK * theirs:
+        _warn_added(scene, seen, theirs)
     if ours == theirs:
-        return 1.0, 0.0, f"{scene.dtype} values {top}, as the model knows them"
+        return 1.0, 0.0, f"{seen.words}, as the model knows them{spared}"
     return (
         theirs / ours,
         0.0,
         (
-            f"{scene.dtype} values {top} are taken for {ours:g} = full, the model's full is "
-            f"{theirs:g}: times {theirs / ours:g} (--scale decides otherwise)"
+            f"{seen.words} are taken for {ours:g} = full, the model's full is "
+            f"{theirs:g}: times {theirs / ours:g} (--scale decides otherwise){spared}"
         ),
     )
 
 
+def _can_be_coded(scene: Scene, seen: _Light) -> bool:
+    """Say whether numbers can be stored reflectances: whole, beyond 8 bits, not yet scaled."""
+    return not scene.physical and seen.whole and seen.high > _EIGHT_BITS
+
+
+def _warn_added(scene: Scene, seen: _Light, theirs: float) -> None:
+    """Warn if nothing is dark, as where 1000 was added to all and nothing says so.
+
+    A folder of Sentinel-2 bands has said what it assumes.
+    """
+    if scene.physical or scene.bands_from == PRODUCT:
+        return
+    if not _ADDED[0] <= seen.dark / _SCALED_FULL <= _ADDED[1]:
+        return
+    log.warning(
+        "%s: no band is darker than %s; if 1000 was added to each value, as ESA does to "
+        "Sentinel-2's since 2022, %s takes it off",
+        scene.name,
+        in_digits(seen.dark),
+        _remedy(1 / _SCALED_FULL, -1000 / _SCALED_FULL, theirs),
+    )
+
+
 def _thermal(
-    scene: Scene, found: Survey, place: int, index: int, card: Card
+    dtype: str, found: Survey, place: int, index: int, card: Card
 ) -> tuple[float, float, str]:
-    dtype = "float32" if scene.physical else scene.dtype
     ours = _heat_unit(dtype, found.low[place], found.high[place])
     known = card.input.get("heat")  # said by the card, else guessed
     stats, trained = card.statistics, str(card.input.get("dtype", "uint16"))

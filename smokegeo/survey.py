@@ -19,8 +19,13 @@ log = logging.getLogger(__name__)
 #: Samples along each axis, and their side; small scenes are read whole.
 _SAMPLES = 8
 _SIDE_PX = 128
-#: Share of pixels that are 0 in every band from which on zeros are taken for missing data.
+#: Numbers that files hold in every band where there is nothing, and the share of pixels from which
+#: on they are taken for missing data.
+_ZERO, _FULL = 0.0, 65_535.0
 _BLANK_SHARE = 0.005
+#: Where a picture is overexposed, some pixels are nearly so: brighter than this, and one for so
+#: many that hold the highest number in every band. Around missing data there are none.
+_NEARLY_FULL, _NEARLY_SHARE = 49_151.0, 0.01
 _CACHE_BYTES = 32_000_000
 _THREADS = 4
 
@@ -29,17 +34,22 @@ _THREADS = 4
 class Survey:
     """What the samples hold, one number per band looked at; without a valid pixel all are NaN.
 
-    `whole` says that all of them are whole numbers.
+    `low` and `high` are percentiles 0.5 and 99.5. `dark` is as `low`, but of the pixels that are
+    not 0: sensors that count from far above 0 have a few of them all the same. `whole` says that
+    a band has whole numbers only. `full_share` is that of pixels with the highest number of 16
+    bits in every band, if nothing else is nearly as bright.
     """
 
     valid_share: float
     zero_share: float
+    full_share: float
     sentinel_share: float
     low: tuple[float, ...]
     high: tuple[float, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    whole: bool = True
+    dark: tuple[float, ...]
+    whole: tuple[bool, ...]
 
     @property
     def empty(self) -> bool:
@@ -52,28 +62,37 @@ def survey(scene: Scene, bands: Sequence[int]) -> Survey:
     boxes = sample_boxes(scene.width, scene.height)
     threads = min(_THREADS, len(boxes))
     with block_cache(_CACHE_BYTES), ThreadPoolExecutor(threads) as pool:
-        shares = [boxes[first::threads] for first in range(threads)]
-        parts = list(pool.map(lambda share: _samples(scene, bands, share), shares))
+        groups = [boxes[first::threads] for first in range(threads)]
+        parts = list(pool.map(lambda group: _samples(scene, bands, group), groups))
     samples = [parts[i % threads][i // threads] for i in range(len(boxes))]
     total = sum(box.width * box.height for box in boxes)
-    zeros = sum(sample.zeros for sample in samples)
-    sentinels = sum(sample.sentinels for sample in samples)
+    zeros, full, nearly, sentinels = (
+        sum(counts)
+        for counts in zip(*((s.zeros, s.full, s.nearly, s.sentinels) for s in samples), strict=True)
+    )
+    shares = (zeros / total, (nearly <= _NEARLY_SHARE * full) * full / total, sentinels / total)
     pixels = np.concatenate([sample.pixels for sample in samples], axis=1)
     if pixels.shape[1] == 0:
         nothing = (float("nan"),) * len(bands)
-        return Survey(0.0, zeros / total, sentinels / total, *(nothing,) * 4)
+        return Survey(0.0, *shares, *(nothing,) * 5, (True,) * len(bands))
     # Band by band: copies of hundreds of them would not fit into memory.
     low, high = np.array([np.percentile(band, (0.5, 99.5)) for band in pixels]).T
     return Survey(
         pixels.shape[1] / total,
-        zeros / total,
-        sentinels / total,
+        *shares,
         _numbers(low),
         _numbers(high),
         tuple(float(band.mean(dtype=np.float64)) for band in pixels),
         tuple(float(band.std(dtype=np.float64)) for band in pixels),
-        all(bool((band == np.rint(band)).all()) for band in pixels),
+        tuple(_dark(band) for band in pixels),
+        tuple(bool((band == np.rint(band)).all()) for band in pixels),
     )
+
+
+def _dark(band: NDArray[np.float32]) -> float:
+    """Return how dark a band gets where it is not 0; 0 if it is nowhere else."""
+    seen = band[band != 0]
+    return float(np.percentile(seen, 0.5)) if seen.size else 0.0
 
 
 @dataclass(frozen=True)
@@ -82,22 +101,29 @@ class _Sample:
 
     pixels: NDArray[np.float32]
     zeros: int
+    full: int
+    nearly: int
     sentinels: int
 
 
 def _samples(scene: Scene, bands: Sequence[int], boxes: Sequence[Box]) -> list[_Sample]:
     """Read some of the boxes; each share has its own reader, so that several decode at a time."""
     samples = []
-    with replace(scene, sentinels=(), zero_is_blank=False).open() as reader:
+    with replace(scene, sentinels=(), blanks=()).open() as reader:
         for box in boxes:
             values, valid = reader.read(box, bands)
             flat = values[:, valid]
-            zero = _is_stored(flat, scene, bands, 0.0).all(axis=0)
+            zero, full = (
+                _is_stored(flat, scene, bands, blank).all(axis=0) for blank in (_ZERO, _FULL)
+            )
             odd = np.zeros(zero.shape, bool)
             for sentinel in SENTINELS:
                 odd |= _is_stored(flat, scene, bands, sentinel).any(axis=0)
-            kept = ~(odd & bool(scene.sentinels)) & ~(zero & scene.zero_is_blank)
-            samples.append(_Sample(flat[:, kept], int(zero.sum()), int(odd.sum())))
+            kept = ~(odd & bool(scene.sentinels))
+            kept &= ~(zero & (_ZERO in scene.blanks)) & ~(full & (_FULL in scene.blanks))
+            nearly = _nearly_full(flat, scene, bands) & ~full
+            counts = (int(found.sum()) for found in (zero, full, nearly, odd))
+            samples.append(_Sample(flat[:, kept], *counts))
     return samples
 
 
@@ -105,7 +131,8 @@ def look_for_blanks(scene: Scene, found: Survey, bands: Sequence[int]) -> tuple[
     """Leave out pixels that hold nothing though the file does not say so, and say it.
 
     Bands that are all 0, or hold -9999 and the like, would be taken for a very dark place and
-    spoil the network's view of everything around.
+    spoil the network's view of everything around; those of 65535 would be so bright that all
+    else is taken for a dark picture.
     """
     if not scene.sentinels:  # the user has said what is missing data
         return scene, found
@@ -116,16 +143,22 @@ def look_for_blanks(scene: Scene, found: Survey, bands: Sequence[int]) -> tuple[
             scene.name,
             _percent(found.sentinel_share),
         )
-    if found.zero_share >= _BLANK_SHARE:
-        log.warning(
-            "%s: %s of the pixels are 0 in every band, not declared as nodata; they are left "
-            "out. Say --nodata 0 if they are missing, --nodata none if they are real",
-            scene.name,
-            _percent(found.zero_share),
-        )
-        scene = replace(scene, zero_is_blank=True)
-        return scene, survey(scene.entire, bands)
-    return scene, found
+    blanks = []
+    for number, share in ((_ZERO, found.zero_share), (_FULL, found.full_share)):
+        if share >= _BLANK_SHARE:
+            log.warning(
+                "%s: %s of the pixels are %.0f in every band, not declared as nodata; they are "
+                "left out. Say --nodata %.0f if they are missing, --nodata none if they are real",
+                scene.name,
+                _percent(share),
+                number,
+                number,
+            )
+            blanks.append(number)
+    if not blanks:
+        return scene, found
+    scene = replace(scene, blanks=tuple(blanks))
+    return scene, survey(scene.entire, bands)
 
 
 def sample_boxes(width: int, height: int) -> list[Box]:
@@ -151,6 +184,15 @@ def _is_stored(
     read = [scene.as_read(band, number) for band in bands]
     known = np.array([np.nan if value is None else value for value in read], np.float32)
     return np.asarray(flat == known[:, None])
+
+
+def _nearly_full(
+    flat: NDArray[np.float32], scene: Scene, bands: Sequence[int]
+) -> NDArray[np.bool_]:
+    """Return which pixels are nearly as bright as 16 bits allow, in any band."""
+    read = [scene.as_read(band, _NEARLY_FULL) for band in bands]
+    limits = np.array([np.nan if value is None else value for value in read], np.float32)
+    return np.asarray((flat > limits[:, None]).any(axis=0))
 
 
 def _numbers(values: NDArray[np.floating]) -> tuple[float, ...]:

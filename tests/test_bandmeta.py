@@ -95,6 +95,41 @@ class TestExplicit:
             read_bands(RasterMeta(("B8", None), filename="x.tif"), sensor="sentinel2")
         assert "--bands" in str(e.value)
 
+    @pytest.mark.parametrize("names", [(None,) * 12, tuple(f"Band {i}" for i in range(1, 13))])
+    def test_twelve_bands_of_sentinel_2_are_those_of_level_2a(self, names):
+        reading = read_bands(RasterMeta(names), sensor="sentinel2")
+        assert reading.bands.names == tuple(
+            b for b in sensor("sentinel2").bands.names if b != "B10"
+        )
+        assert reading.bands.sensor == "sentinel2"
+        assert "12 bands are taken for B01, B02" in reading.notes[0]
+
+    @pytest.mark.parametrize(
+        ("name", "count", "last"),
+        [
+            ("landsat8", 7, "B7"),
+            ("landsat7", 6, "B7"),
+            ("landsat5", 6, "B7"),
+            ("landsat7", 7, "B7"),
+        ],
+    )
+    def test_usual_stacks_of_landsat_need_no_names(self, name, count, last):
+        names = read_bands(RasterMeta((None,) * count), sensor=name).bands.names
+        assert (names[0], names[-1]) == ("B1", last)
+
+    def test_names_that_only_count_are_not_the_sensors(self):
+        names = tuple(f"Band {i}" for i in range(1, 7))
+        with pytest.raises(InputError, match="nothing says which one band 1 is") as e:
+            read_bands(RasterMeta(names), sensor="sentinel2")
+        assert "--bands B01,B02,B03,..." in str(e.value)
+        thirteen = read_bands(RasterMeta(tuple(f"Band {i}" for i in range(1, 14))), sensor="s2")
+        assert thirteen.bands == sensor("sentinel2").bands
+
+    def test_numbers_that_may_only_count_are_doubted(self):
+        names = tuple(f"B{i}" for i in range(1, 13))
+        reading = read_bands(RasterMeta(names), sensor="sentinel2")
+        assert "if the names only count" in reading.warnings[0]
+
     def test_an_unknown_sensor_is_refused(self):
         with pytest.raises(UsageError, match="is not known"):
             read_bands(RasterMeta((None,)), sensor="hubble")
@@ -267,7 +302,8 @@ class TestDescriptions:
     def test_doubts_are_told(self):
         reading = read_bands(RasterMeta(("B5", "B6", "foo", "SCL")))
         assert "assuming Landsat 8/9" in reading.warnings[0]
-        assert reading.warnings[1:] == ("band 3 (foo) is not understood",)
+        (warning,) = reading.warnings[1:]
+        assert warning.startswith("band 3 (foo) is not understood; name each in order with --bands")
 
     def test_masks_and_heights_win_over_a_default_colour_interpretation(self):
         reading = read_bands(RasterMeta(("SCL", "DEM", "QA"), ("red", "green", "blue")))
@@ -284,6 +320,49 @@ class TestDescriptions:
         assert read_bands(RasterMeta(texts)).source == "band count"
         coloured = read_bands(RasterMeta(texts, ("blue", "green", "red")))
         assert coloured.bands.names == ("blue", "green", "red")
+
+    @pytest.mark.parametrize("filename", ["sentinel2_x.tif", "S2_x.dat", "LC08_x.tif", "x.tif"])
+    @pytest.mark.parametrize("pattern", ["Band {}", "Band_{}", "band{}", "Layer_{}", "{}"])
+    def test_a_sensor_in_the_name_does_not_turn_a_count_into_its_bands(self, filename, pattern):
+        texts = tuple(pattern.format(i) for i in range(1, 7))
+        reading = read_bands(RasterMeta(texts, filename=filename))
+        assert reading.bands.bands == sensor("satellite").bands.bands
+        assert "bands have no names; assuming blue, green" in reading.warnings[0]
+
+    def test_thirteen_counted_bands_of_sentinel_2_keep_their_order(self):
+        texts = tuple(f"Band {i}" for i in range(1, 14))
+        reading = read_bands(RasterMeta(texts, filename="S2_x.tif"))
+        assert reading.bands.names == sensor("sentinel2").bands.names
+        assert reading.source == "band count"
+        assert "assuming Sentinel-2 MSI" in reading.warnings[0]
+
+    @pytest.mark.parametrize("filename", ["S2_20220902.tif", "x.tif"])
+    def test_a_colour_says_more_than_a_count(self, filename):
+        words = ("Blue", "Green", "Red", "NIR", "SWIR1", "SWIR2")
+        texts = tuple(f"Band {i} - {word}" for i, word in enumerate(words, start=1))
+        reading = read_bands(RasterMeta(texts, filename=filename))
+        assert rounded(reading) == [480, 560, 655, 845, 1610, 2200]
+        assert reading.warnings == ()
+
+    @pytest.mark.parametrize(
+        ("filename", "count", "said"),
+        [
+            ("S2_x.tif", 6, "of Sentinel-2 MSI; if the names only count"),
+            ("LE07_x.tif", 6, "of Landsat 7 ETM+; if the names only count"),
+            ("LC08_x.tif", 7, None),
+        ],
+    )
+    def test_numbers_that_may_only_count_are_told(self, filename, count, said):
+        texts = tuple(f"B{i}" for i in range(1, count + 1))
+        warnings = read_bands(RasterMeta(texts, filename=filename)).warnings
+        assert (said or "") in "".join(warnings)
+        assert len(warnings) == (said is not None)
+
+    def test_bands_without_description_beside_others_go_by_their_colours(self):
+        colours = ("red", "green", "blue", "undefined")
+        reading = read_bands(RasterMeta((None, "", "Band 3", "nir"), colours))
+        assert reading.bands.names == ("red", "green", "blue", "nir")
+        assert reading.warnings == ()
 
     def test_25_counted_bands_are_hss_by_count(self):
         reading = read_bands(RasterMeta(tuple(f"Band {i}" for i in range(1, 26))))
@@ -356,6 +435,73 @@ class TestColoursAndAlpha:
         reading = read_bands(RasterMeta((None, None, None, text), colours))
         assert (reading.warnings, reading.notes) == ((), ())
 
+    @pytest.mark.parametrize("colours", [(None,) * 3, ("red", "green", "blue")])
+    @pytest.mark.parametrize("text", ["T", "foo"])
+    def test_an_alpha_band_of_another_name_is_no_mask(self, colours, text):
+        meta = RasterMeta((*colours, text), ("red", "green", "blue", "alpha"))
+        reading = read_bands(meta)
+        assert reading.indexes == (1, 2, 3, 4)
+        assert reading.bands.names == ("red", "green", "blue", text)
+        (warning,) = reading.warnings
+        assert f"band 4 ({text}) is not understood" in warning
+        assert warning.endswith("--bands, for instance red,green,blue,thermal")
+
+    def test_an_alpha_band_named_after_another_layer_is_no_mask(self):
+        meta = RasterMeta(("red", "green", "blue", "cloud_mask"), ("red", "green", "blue", "alpha"))
+        reading = read_bands(meta)
+        assert reading.indexes == (1, 2, 3, 4)
+        assert reading.bands.wavelengths_nm[3] is None
+        assert reading.notes == (
+            "band 4 (cloud_mask) is marked alpha; going by its name it is no mask",
+        )
+
+    def test_an_alpha_band_whose_name_only_counts_is_one_without_name(self):
+        texts = tuple(f"Band {i}" for i in range(1, 5))
+        meta = RasterMeta(
+            texts, ("red", "green", "blue", "alpha"), graded=(4,), filename="S2_x.tif"
+        )
+        reading = read_bands(meta)
+        assert reading.bands.names == ("red", "green", "blue")
+        assert "taken for a mask, though it has many values" in reading.warnings[0]
+
+    def test_an_alpha_band_numbered_by_its_sensor_is_data(self):
+        texts = tuple(f"Band {i}" for i in (4, 3, 2, 8))
+        meta = RasterMeta(texts, ("red", "green", "blue", "alpha"), filename="S2_x.tif")
+        assert rounded(read_bands(meta)) == [665, 560, 492, 833]
+
+    @pytest.mark.parametrize(
+        ("colours", "graded"), [((), ()), (("red", "green", "blue", "alpha"), (4,))]
+    )
+    def test_t_beside_the_colours_is_heat_unless_it_may_be_transparency(self, colours, graded):
+        reading = read_bands(RasterMeta(("R", "G", "B", "T"), colours, graded=graded))
+        assert reading.bands.names == ("red", "green", "blue", "thermal")
+        (warning,) = reading.warnings
+        assert warning.startswith("band 4 (T) is taken for thermal infrared")
+        assert warning.endswith("--bands red,green,blue,nir")
+
+    def test_t_beside_anything_else_means_nothing(self):
+        assert read_bands(RasterMeta(("red", "nir", "T"))).bands.wavelengths_nm[2] is None
+
+    @pytest.mark.parametrize("text", ["IR", "infrared"])
+    def test_infrared_beside_the_colours_may_be_heat(self, text):
+        reading = read_bands(RasterMeta(("red", "green", "blue", text)))
+        assert reading.bands.names[3] == "nir"
+        assert reading.warnings == (
+            f"band 4 ({text}) is taken for near infrared; if it is heat, give "
+            "--bands red,green,blue,thermal",
+        )
+
+    def test_near_infrared_is_not_doubted(self):
+        assert read_bands(RasterMeta(("red", "green", "blue", "NIR"))).warnings == ()
+
+    def test_bands_beside_the_colours_are_told_if_nothing_names_them(self):
+        reading = read_bands(RasterMeta((None,) * 6, ("red", "green", "blue", *["undefined"] * 3)))
+        assert reading.bands.names[:3] == ("red", "green", "blue")
+        assert reading.warnings == (
+            "bands 4 to 6 are not understood; name each in order with --bands, for instance "
+            "red,green,blue,nir,swir1,swir2",
+        )
+
     def test_the_users_word_on_an_alpha_band_is_not_doubted(self):
         meta = RasterMeta((None,) * 4, ("red", "green", "blue", "alpha"), graded=(4,))
         for bands in ("red,green,blue", "red,green,blue,nir"):
@@ -381,6 +527,30 @@ class TestCount:
         assert reading.bands.bands == sensor(preset).bands.bands[:count]
         assert reading.bands.sensor is None  # a guess must not match by name
         assert f"because there are {count}" in reading.warnings[0]
+
+    @pytest.mark.parametrize(
+        ("filename", "count", "first", "last"),
+        [
+            ("S2A_MSIL2A_x.tif", 12, "B01", "B12"),
+            ("LC08_x.tif", 7, "B1", "B7"),
+            ("LT05_x.tif", 6, "B1", "B7"),
+        ],
+    )
+    def test_the_name_of_the_file_helps_where_the_count_fits_its_sensor(
+        self, filename, count, first, last
+    ):
+        reading = read_bands(RasterMeta((None,) * count, filename=filename))
+        assert (reading.bands.names[0], reading.bands.names[-1]) == (first, last)
+        assert "B10" not in reading.bands.names
+        assert reading.bands.sensor is None
+        assert "the file's name or tags tell of it" in reading.warnings[0]
+
+    @pytest.mark.parametrize(
+        ("filename", "count"), [("S2_x.tif", 5), ("S2_x.tif", 8), ("LC08_x.tif", 13)]
+    )
+    def test_a_count_of_another_sensor_than_the_file_name_says_nothing(self, filename, count):
+        reading = read_bands(RasterMeta((None,) * count, filename=filename))
+        assert set(reading.bands.wavelengths_nm) == {None}
 
     @pytest.mark.parametrize("count", [1, 2, 7, 300])
     def test_other_counts_say_nothing(self, count):
@@ -475,6 +645,25 @@ class TestFiles:
             meta = raster_meta(src)
         assert meta.graded == ((4,) if kind == "near infrared" else ())
         assert bool(read_bands(meta).warnings) == (kind == "near infrared")
+
+    @pytest.mark.parametrize(
+        ("text", "mask", "name"),
+        [("T", False, "thermal"), ("T", True, "T"), ("heat", False, "heat"), ("IR", False, "nir")],
+    )
+    def test_a_described_fourth_band_of_bytes_is_data(self, tmp_path, text, mask, name):
+        values = np.random.default_rng(1).integers(0, 200, (4, 60, 80)).astype(np.uint8)
+        if mask:
+            values[3] = np.where(np.arange(80) < 30, 0, 255)
+        path = write_scene(tmp_path / "a.tif", values, ("red", "green", "blue", text), **RGBA)
+        reading = read(path)
+        assert (reading.indexes, reading.bands.names[3]) == ((1, 2, 3, 4), name)
+        (warning,) = reading.warnings
+        assert f"band 4 ({text})" in warning
+        assert "--bands" in warning
+
+    def test_six_bands_of_which_three_are_colours(self, tmp_path):
+        reading = read(write(tmp_path / "a.tif", 6, photometric="rgb"))
+        assert "bands 4 to 6 are not understood" in reading.warnings[0]
 
     def test_a_damaged_alpha_band_does_not_stop_the_reading(self, tmp_path):
         values = np.ones((4, 16, 16), np.uint8)

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smokegeo.bandnames import guess_sensor, is_auxiliary, parse_band_name
+from smokegeo.bandnames import (
+    guess_sensor,
+    is_auxiliary,
+    is_validity,
+    parse_band_name,
+    sensor_clue,
+)
 from smokegeo.sensors import sensors
 
 #: What a colour word may be off its usual centre, in nm.
@@ -217,6 +223,24 @@ def test_layers_beside_the_bands_stay_out_even_with_a_sensor(text, sensor):
     assert parse_band_name(text, sensor) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("alpha", "Alpha", "A", "Alphakanal", "canal alpha", "Transparenz", "opacity"),
+        *("mask", "dataMask", "valid_mask", "nodata mask", "validity"),
+    ],
+)
+def test_words_for_which_pixels_are_there(text):
+    assert is_validity(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "T", "IR", "nir", "cloud_mask", "QA", "SCL", "heat", "Band 4"]
+)
+def test_other_words_do_not_say_which_pixels_are_there(text):
+    assert not is_validity(text)
+
+
 NUMBERED = [
     ("B02", "sentinel2", "B02"),
     ("B2", "sentinel2", "B02"),
@@ -228,6 +252,10 @@ NUMBERED = [
     ("T32UQD_20230514T101559_B04_10m", "sentinel2", "B04"),
     ("T32UQD_20230514T101559_B8A", "sentinel2", "B8A"),
     ("20230514 60m: B9 945nm", "sentinel2", "B09"),
+    ("Band 1 - Coastal aerosol", "sentinel2", "B01"),
+    ("B8A nir", "sentinel2", "B8A"),
+    ("Band 5 - NIR", "landsat8", "B5"),
+    ("Band 1 - Blue", "landsat7", "B1"),
     ("B8, central wavelength 842 nm", "sentinel2", "B08"),
     ("HLS.S30.T10SEJ.2021001T185801.v2.0.B8A", "sentinel2", "B8A"),
     ("HLS.L30.T10SEJ.2021001T183000.v2.0.B05", "landsat8", "B5"),
@@ -254,6 +282,9 @@ def test_a_number_is_that_band_of_the_sensor(text, sensor, name):
         ("B05_nir", "sentinel2", 845),  # HLS Landsat file taken for Sentinel-2
         ("B5 1650nm", "landsat8", 1650),
         ("band 2 (0.8 Micrometers)", "landsat8", 800),
+        ("Band 1 - Blue", "sentinel2", 480),  # whose B01 is coastal, and reaches into blue
+        ("B1 blue", "landsat8", 480),
+        ("Band 1 Blue (450-515nm)", "landsat8", 482.5),
     ],
 )
 def test_a_number_that_contradicts_the_text_loses(text, sensor, centre):
@@ -283,7 +314,10 @@ SENSORS = [
     ("C2, three bands", spell("SR_B{}", 2, 3, 4), {}, "", "landsat8", True),
     ("C2, for NBR", spell("SR_B{}", 5, 7), {}, "", "landsat8", True),
     ("L7 TOA", ["B1", "B6_VCID_1", "B6_VCID_2"], {}, "", "landsat7", False),
+    ("L5, without heat", spell("B{}", 1, 2, 3, 4, 5, 7), {}, "", "landsat7", True),
+    ("L5, any order", spell("B{}", 7, 5, 4, 3, 2, 1), {}, "", "landsat7", True),
     ("RGB", spell("B{}", 4, 3, 2), {}, "", "landsat8", False),
+    ("S2, no B12", spell("B{}", 2, 3, 4, 8, 11), {}, "", "sentinel2", False),
     # padded as in SAFE folders, or HLS
     ("SAFE", spell("B{}", "02", "03", "04", "08"), {}, "", "sentinel2", False),
     ("padded RGB", spell("B{}", "04", "03", "02"), {}, "", "sentinel2", False),
@@ -323,6 +357,19 @@ SENSORS = [
     ("counted", spell("Band {}", 1, 2, 3), {}, "", None, False),
     ("counted", spell("Band_{}", 1, 2, 3, 4), {}, "", None, False),
     ("counted", spell("band {} (0.6 Micrometers)", 2, 3, 4), {}, "", None, False),
+    # a word about the sensor does not make a count its band numbers
+    ("counted S2", spell("Band {}", *range(1, 7)), {}, "S2_x.tif", None, False),
+    ("counted S2", spell("Band_{}", *range(1, 7)), {}, "sentinel2_x.tif", None, False),
+    ("counted S2", spell("Band {}", *range(1, 14)), {}, "S2_x.tif", None, False),
+    ("counted S2", spell("x_Band_{}", *range(1, 7)), {}, "S2_x.tif", None, False),
+    ("counted S2", spell("B{}", *range(1, 14)), {}, "S2_x.tif", None, False),
+    ("counted L8", spell("Band {}", *range(1, 7)), {}, "LC08_x.tif", None, False),
+    ("counted, tag", spell("band{}", *range(1, 7)), {"sensor": "Landsat 8"}, "", None, False),
+    ("counted, mask", [*spell("Band {}", 1, 2, 3), "QA"], {}, "S2_x.tif", None, False),
+    ("counted words", ["Band 1 - Blue", "Band 2 - Green"], {}, "S2_x.tif", None, False),
+    ("own words", ["Band 1 - Coastal", "Band 2 - Blue"], {}, "LC08_x.tif", "landsat8", False),
+    ("own order", spell("Band {}", 2, 3, 4, 8), {}, "S2_x.tif", "sentinel2", False),
+    ("Landsat's name", spell("toa_band{}", 1, 2, 3, 4), {}, "LC08_x.tif", "landsat8", False),
     ("not numbered", ["red", "green", "blue"], {}, "LC08_x.tif", None, False),
     ("nothing", ["", ""], {}, "S2A_x.tif", None, False),
 ]
@@ -343,6 +390,13 @@ def test_a_doubtful_sensor_is_named_in_the_warning():
     assert hint.warning == (
         "band numbers without a sensor; assuming Landsat 8/9 OLI and TIRS (say --sensor if not)"
     )
+
+
+def test_a_word_gives_the_sensor_away_without_any_band_number():
+    assert sensor_clue(filename="S2A_x.tif") == "sentinel2"
+    assert sensor_clue(["red"], {"SPACECRAFT_ID": "LANDSAT_9"}) == "landsat8"
+    assert sensor_clue(filename="MOD09GA.tif") is None
+    assert sensor_clue(["B8A"], filename="x.tif") is None
 
 
 @settings(deadline=None, max_examples=100)

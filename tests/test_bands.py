@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from smokegeo.bands import Band, BandSet, match_bands, parse_band_list
+from smokegeo.bands import Band, BandSet, is_thermal, match_bands, parse_band_list
 from smokegeo.errors import UsageError
 from smokegeo.sensors import sensor, sensors
 
@@ -332,3 +332,18 @@ class TestMatchingRealSensors:
 
     def test_an_empty_scene_leaves_all_bands_absent(self):
         assert match_bands(BandSet(()), bands_of("satellite")).available == (False,) * 6
+
+
+@pytest.mark.parametrize(
+    ("band", "hot"),
+    [
+        (Band("B10", 10_900), True),
+        (Band("mwir", 3900), True),
+        (Band("swir2", 2200), False),
+        (Band("Thermal"), True),
+        (Band("LWIR"), True),
+        (Band("red"), False),
+    ],
+)
+def test_thermal_bands_are_known_by_wavelength_or_name(band, hot):
+    assert is_thermal(band) is hot

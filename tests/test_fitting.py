@@ -82,6 +82,12 @@ RGB = BandSet(sensor("mss").bands.subset(["red", "green", "blue"]).bands)
         (RGB, (0.05, 0.05), "mss"),  # a drone's mosaic
         (RGB, None, "mss"),  # a photograph
         (sensor("sentinel2").bands, (10.0, 10.0), "satellite"),
+        (sensor("sentinel2").bands.subset(["B04", "B03", "B02"]), None, "satellite"),
+        (sensor("sentinel2").bands.subset(["B04", "B03", "B02", "B08"]), None, "satellite"),
+        (sensor("landsat8").bands.subset(["B4", "B3", "B2", "B10"]), None, "satellite"),
+        (BandSet((*sensor("sentinel2").bands.bands[1:4], Band("SCL"))), None, "satellite"),
+        (sensor("planetscope4").bands, None, "satellite"),
+        (sensor("naip").bands, None, "mss"),
         (sensor("sentinel2").bands, None, "satellite"),  # seven of its bands lie within hss
         (sensor("hss").bands, None, "hss"),
         (sensor("hss").bands, (2.0, 2.0), "hss"),  # red and NIR alone are no satellite's scene
@@ -94,6 +100,23 @@ def test_pixels_on_the_ground_tell_satellites_from_cameras(
 ):
     monkeypatch.setattr("smokegeo.fitting.bundled_models", lambda: families)
     assert rank_models(bands, pixel_m)[0].card.name == chosen
+
+
+@pytest.mark.parametrize(
+    ("name", "bands_from", "chosen"),
+    [
+        ("S2A_20220902.tif", "band descriptions", "satellite"),
+        ("S2_0001.jpg", "colour interpretation", "mss"),  # a photograph called so
+        ("plot.tif", "band descriptions", "mss"),
+    ],
+)
+def test_the_name_of_a_scene_without_a_place_tells_of_its_sensor(
+    families, monkeypatch, name, bands_from, chosen
+):
+    for module in ("smokegeo.fitting", "smokegeo.modelfile"):
+        monkeypatch.setattr(f"{module}.bundled_models", lambda: families)
+    found = fit_model(scene(RGB, placed=False, name=name, bands_from=bands_from))
+    assert found.card.name == chosen
 
 
 @pytest.mark.parametrize(
@@ -120,6 +143,34 @@ def test_one_band_of_a_scene_is_refused_with_what_to_do(models, tmp_path):
     needy = save_toy(tmp_path / "needy.safetensors", input={"dtype": "uint16", "min_bands": 2})
     with pytest.raises(InputError, match="has one band"):
         fit_model(scene(BandSet((Band("B02", 490, 60),))), needy)
+
+
+@pytest.fixture
+def needy_families(tmp_path, monkeypatch):
+    """Models that need some bands at least, as those of the package do."""
+    needs = {"hss": 4, "mss": 3, "satellite": 2}
+    found = {
+        name: save_toy(tmp_path / f"{name}.safetensors", name, input={"min_bands": least})
+        for name, least in needs.items()
+    }
+    for module in ("smokegeo.fitting", "smokegeo.modelfile"):
+        monkeypatch.setattr(f"{module}.bundled_models", lambda: found)
+
+
+def test_one_band_is_refused_with_the_least_that_any_model_needs(needy_families):
+    text = refusal(fit_model, scene(BandSet((Band("band 1"),)), bands_from="band count"))
+    assert "has one band (band 1), and smoke is known by 2 at least" in text
+    assert "known by 4 at least" in refusal(fit_model, scene(BandSet((Band("x"),))), "hss")
+
+
+@pytest.mark.parametrize("count", [2, 10, 12])
+def test_without_any_known_band_no_model_is_spoken_of(needy_families, count):
+    bands = BandSet(tuple(Band(f"band {i}") for i in range(1, count + 1)))
+    text = refusal(fit_model, scene(bands, bands_from="band count"))
+    assert f"has {count} band(s) (band 1, band 2" in text
+    assert "none of which is known. Name each in order, for instance --bands blue,green" in text
+    assert "model" not in text
+    assert ("--sensor sentinel2" in text) == (count == 12)
 
 
 def test_a_named_model_is_used_even_if_another_fits_better(bundled, models):

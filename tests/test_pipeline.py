@@ -65,4 +65,4 @@ def test_a_part_knows_what_is_blank_in_the_whole(tmp_path, model, caplog):
     path = write_scene(tmp_path / "scene.tif", values)
     scene = open_scene(path, SceneOptions(window="50,40,30,30"))
     ready = prepare(scene, request_from({"model": model}))
-    assert ready.plan.part.zero_is_blank
+    assert ready.plan.part.blanks == (0,)

@@ -11,11 +11,14 @@ from toy_models import toy_card
 from toy_scenes import scene_of
 
 from smokegeo.bands import Band, BandSet, match_bands
-from smokegeo.radiometry import Units, choose_scaling, full_scale, in_digits, is_thermal
+from smokegeo.radiometry import Units, choose_scaling, full_scale, in_digits
+from smokegeo.scene import landsat, sentinel2
+from smokegeo.scene.scene import Source
 from smokegeo.survey import survey
 from smokegeo.views import VIEWS
 
 LIGHT = BandSet((Band("red", 660, 30), Band("nir", 840, 40)))
+BOTH = {"views": ["measured", "relative"]}
 HEAT = BandSet((Band("red", 660, 30), Band("thermal", 10_500, 1000)))
 
 
@@ -109,11 +112,25 @@ def test_the_user_s_offset_is_added_after_the_scale():
 )
 @pytest.mark.parametrize("high", [20_000, 43_000])  # with a cloud and without
 def test_counts_of_landsat_become_reflectances_by_the_file_s_name(name, units, high):
-    found = scaling(ramp(7500, high, "uint16"), X1E4, name=name)
+    coding = landsat.coding_of(name)
+    found = scaling(ramp(7500, high, "uint16"), X1E4, coding=coding)
     assert (found.factors[0], found.offsets[0]) == pytest.approx(units)
     assert "Landsat level" in found.words
-    scaled = scaling(ramp(100, 8000, "uint16"), X1E4, name=name)  # reflectances under that name
+    scaled = scaling(ramp(100, 8000, "uint16"), X1E4, coding=coding)  # reflectances of that name
     assert (scaled.factors[0], scaled.offsets[0]) == (1, 0)
+    assert "too dark to be counts of Landsat" in scaled.words
+
+
+def test_counts_of_landsat_become_reflectances_by_the_names_of_their_bands():
+    coding = landsat.coding_of("cut.tif", ["SR_B2", "sr_b3"])
+    for dtype in ("uint16", "float32"):  # as they are, and through a program that knows floats only
+        found = scaling(np.rint(ramp(7500, 20_000, dtype)), X1E4, coding=coding)
+        assert (found.factors[0], found.offsets[0]) == pytest.approx((0.275, -2000))
+        assert "level 2 by the names SR_B of its bands" in found.words
+    scaled = scaling(ramp(0.01, 0.8, "float32"), X1E4, coding=coding)
+    assert (scaled.factors[0], scaled.offsets[0]) == (10_000, 0)
+    assert landsat.coding_of("cut.tif", ["SR_B2", "B3"]) is None
+    assert landsat.coding_of("cut.tif", []) is None
 
 
 @pytest.mark.parametrize("high", [20_000, 43_000])
@@ -122,14 +139,119 @@ def test_counts_without_a_name_are_never_taken_for_a_picture_of_16_bits(high, ca
     with caplog.at_level(logging.WARNING, logger="smokegeo"):
         found = scaling(ramp(7500, high, "uint16"), seen)
     assert found.trusted == (False, False)
-    assert "--offset -2000" in caplog.text
+    assert (
+        "Level 2: --scale 0.275 --offset -2000; Level 1: --scale 0.2 --offset -1000" in caplog.text
+    )
     assert "as the model knows" not in found.words
+
+
+def test_counts_with_zeros_in_one_band_are_counts_still(caplog):
+    values = ramp(7500, 20_000, "uint16")
+    values[1, 0, :4] = 0  # a hundredth
+    seen = replace(X1E4, input={"dtype": "uint16", "views": list(VIEWS)})
+    assert scaling(values, seen).trusted == (False, False)
+    assert "no band is darker than 75" in caplog.text
+    values[1] = 0  # nothing at all in it
+    assert scaling(values, seen).trusted == (False, False)
+    values = ramp(1, 9000, "uint16")
+    values[:, 0, :4] = 0
+    assert scaling(values, seen).trusted == (True, True)
 
 
 def test_a_model_of_counts_takes_counts_as_they_are():
     counts = toy_card(LIGHT, mean=12_000.0, std=3000.0, low=7000.0, high=28_000.0)
-    found = scaling(ramp(7500, 27_000, "uint16"), counts, name="LC08_L2SP_x.tif")
+    coding = landsat.coding_of("LC08_L2SP_x.tif")
+    found = scaling(ramp(7500, 27_000, "uint16"), counts, coding=coding)
     assert (found.factors, found.offsets) == ((1, 1), (0, 0))
+
+
+# What ESA adds to the values of Sentinel-2
+
+ADDED = sentinel2.coding_of("S2A_MSIL2A_20220902T143751_N0400_R096_T20LMR_x.tif", {})
+
+
+@pytest.mark.parametrize(
+    ("card", "units"), [(X1E4, (1, -1000)), (UNIT, (1e-4, -0.1)), (EIGHT, (0.0255, -25.5))]
+)
+def test_what_was_added_to_all_values_is_taken_off(card, units, caplog):
+    found = scaling(ramp(1010, 9000, "uint16"), card, coding=ADDED)
+    assert (found.factors[0], found.offsets[0]) == pytest.approx(units)
+    assert "with 1000 added, by processing baseline N0400 in its name" in found.words
+    assert "--raw or --scale decide otherwise" in found.words
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("values", "facts", "factor"),
+    [
+        (ramp(20, 8000, "uint16"), {}, 1),  # taken off already
+        (ramp(0.01, 0.8, "float32"), {}, 10_000),
+        (ramp(0.11, 0.9, "float32"), {}, 10_000),
+        (ramp(0.11, 0.9, "float32"), {"physical": True}, 10_000),  # by scale tags
+        (ramp(5, 250, "uint8"), {}, 10_000 / 255),
+    ],
+)
+def test_what_was_added_is_not_taken_off_twice(values, facts, factor):
+    found = scaling(values, X1E4, coding=ADDED, **facts)
+    assert (found.factors[0], found.offsets[0]) == (pytest.approx(factor), 0)
+
+
+def test_a_model_of_values_with_1000_added_takes_them_as_they_are(caplog):
+    card = toy_card(LIGHT, mean=3000.0, std=900.0, low=1001.0, high=9000.0)
+    assert scaling(ramp(1010, 9000, "uint16"), card, coding=ADDED).offsets == (0, 0)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("name", "tags", "added"),
+    [
+        ("S2B_MSIL1C_20230102T100559_N0509_R022_T32TPS_20230102T120000_cut.tif", {}, True),
+        ("my S2C_MSIL2A_20250102T100559_N0511.tif", {}, True),
+        ("S2A_MSIL2A_20190830T100559_N0213_R022_T32TPS_20190830T120000.tif", {}, False),
+        ("S2A_MSIL2A_20220830T100559_N9999_R022_T32TPS_20220830T120000.tif", {}, False),
+        ("well_N0400_log.tif", {}, False),
+        ("cut.tif", {"PROCESSING_BASELINE": "04.00"}, True),
+        ("cut.tif", {"PROCESSING_BASELINE": "5.1"}, True),  # 05.10, as a number
+        ("cut.tif", {"PROCESSING_BASELINE": "03.01"}, False),
+        ("cut.tif", {"PROCESSING_BASELINE": "99.99"}, False),
+        ("cut.tif", {"PROCESSING_BASELINE": "unknown"}, False),
+        ("cut.tif", {"BOA_ADD_OFFSET": "-1000"}, True),
+        ("cut.tif", {"RADIO_ADD_OFFSET": "-1000.0"}, True),
+        ("cut.tif", {"BOA_ADD_OFFSET_B02": "1000", "BOA_ADD_OFFSET_B03": "1000"}, True),
+        ("cut.tif", {"BOA_ADD_OFFSET": "0", "PROCESSING_BASELINE": "04.00"}, False),
+        ("cut.tif", {}, False),
+    ],
+)
+def test_names_and_tags_say_what_was_added(name, tags, added):
+    coding = sentinel2.coding_of(name, tags)
+    assert (coding is not None) == added
+    if coding is not None:
+        assert (coding.scale, coding.offset) == (1e-4, -0.1)
+
+
+@pytest.mark.parametrize(
+    ("card", "remedy"),
+    [(X1E4, "--scale 1 --offset -1000"), (UNIT, "--scale 0.0001 --offset -0.1")],
+)
+def test_values_of_which_none_is_dark_may_have_1000_added_and_that_is_said(card, remedy, caplog):
+    found = scaling(ramp(990, 9000, "uint16"), card)
+    assert found.offsets == (0, 0)
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().endswith(f"{remedy} takes it off")
+    by_user = Units(*(float(word) for word in remedy.split()[1::2]))
+    caplog.clear()
+    scaling(ramp(990, 9000, "uint16"), card, by_user)
+    assert not caplog.records
+
+
+def test_one_dark_band_is_enough_to_say_nothing_of_1000_added(caplog):
+    scaling(np.concatenate([ramp(2000, 9000, "uint16", 1), ramp(200, 3000, "uint16", 1)]), X1E4)
+    scaling(ramp(0.15, 0.9, "float32"), X1E4)
+    scaling(ramp(1100, 9000, "uint16"), X1E4, bands_from="product metadata")  # has said it
+    scaling(ramp(1100, 9000, "uint16"), EIGHT)  # a camera's
+    scaling(ramp(1900, 9000, "uint16"), X1E4)  # under thick cloud nothing is dark
+    assert not caplog.records
 
 
 # Heat
@@ -181,24 +303,57 @@ def test_raw_heat_of_the_same_kind_is_taken_as_it_is():
     assert "unknown" not in found.words
 
 
+# Colours are judged by themselves, whatever heat lies beside them
+
+
 @pytest.mark.parametrize(
-    ("band", "hot"),
-    [
-        (Band("B10", 10_900), True),
-        (Band("mwir", 3900), True),
-        (Band("swir2", 2200), False),
-        (Band("Thermal"), True),
-        (Band("LWIR"), True),
-        (Band("red"), False),
-    ],
+    ("dtype", "heat"),
+    [("uint16", (28_000, 31_000)), ("float32", (-9.5, 40.2)), ("float32", (280.3, 310.9))],
 )
-def test_thermal_bands_are_known_by_wavelength_or_name(band, hot):
-    assert is_thermal(band) is hot
+@pytest.mark.parametrize("high", [96, 242])
+def test_colours_of_8_bits_beside_heat_are_a_picture_in_any_type(dtype, heat, high):
+    card = toy_card(HEAT, dtype="uint8", mean=(90.0, 20.0), std=(40.0, 9.0), high=(255.0, 90.0))
+    colour = np.rint(ramp(3, high, "float32", 1)).astype(dtype)
+    found = scaling(np.concatenate([colour, ramp(*heat, dtype, 1)]), card)
+    assert (found.factors[0], found.offsets[0]) == (1, 0)
+    assert found.words.startswith(f"{dtype} values up to")
+
+
+def test_colours_alone_in_16_bits_stay_scaled_reflectances():
+    assert scaling(ramp(3, 242, "uint16"), EIGHT).factors == pytest.approx((0.0255, 0.0255))
+
+
+def test_dark_colours_in_8_bits_beside_heat_are_a_picture_for_a_satellite_s_model():
+    card = replace(toy_card(LIGHT, high=9000.0), input={"dtype": "uint16", **BOTH})
+    bands = BandSet((*LIGHT.bands, HEAT.bands[1]))
+    values = np.concatenate([ramp(3, 242, "uint16"), ramp(28_000, 31_000, "uint16", 1)])
+    assert scaling(values, card, bands=bands).trusted == (False, False)
+
+
+def test_each_file_of_a_folder_is_judged_by_its_own_type():
+    card = toy_card(HEAT, dtype="uint8", mean=(90.0, 20.0), std=(40.0, 9.0), high=(255.0, 90.0))
+    card = replace(card, input={"dtype": "uint8", "heat": "celsius", **BOTH})
+    colour, heat = (
+        scene_of(v, BandSet((b,)))
+        for v, b in zip(
+            (ramp(3, 242, "uint8", 1), ramp(28_000, 31_000, "uint16", 1)), HEAT.bands, strict=True
+        )
+    )
+    scene = replace(
+        colour,
+        bands=HEAT,
+        layers=(*colour.layers, *heat.layers),
+        sources=(Source(0, 0), Source(1, 0)),
+    )
+    found = choose_scaling(scene, survey(scene, (0, 1)), match_bands(HEAT, HEAT), card)
+    assert "uint8 values up to" in found.words
+    assert found.factors == pytest.approx((1, 0.01))
+    picture = replace(scene, layers=(heat.layers[0], colour.layers[0]))  # heat in 8 bits
+    found = choose_scaling(picture, survey(picture, (0, 1)), match_bands(HEAT, HEAT), card)
+    assert found.trusted == (True, False)
 
 
 # Which numbers can be trusted
-
-BOTH = {"views": ["measured", "relative"]}
 
 
 @pytest.mark.parametrize(

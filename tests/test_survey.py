@@ -95,7 +95,7 @@ def zeros(share):
 def test_many_zeros_are_left_out_and_said(caplog):
     values = zeros(0.3)
     result, found, said = blanks(values, caplog)
-    assert result.zero_is_blank
+    assert result.blanks == (0,)
     assert found.valid_share == pytest.approx(0.7)
     assert min(found.low) > 0
     assert len(said) == 1
@@ -108,7 +108,7 @@ def test_many_zeros_are_left_out_and_said(caplog):
 
 def test_a_few_zeros_are_dark_pixels(caplog):
     result, found, said = blanks(zeros(0.004), caplog)
-    assert not result.zero_is_blank
+    assert result.blanks == ()
     assert found.valid_share == 1
     assert said == []
 
@@ -117,9 +117,58 @@ def test_a_zero_in_one_band_alone_is_dark(caplog):
     values = zeros(0.3)
     values[1] = 7
     result, found, said = blanks(values, caplog)
-    assert not result.zero_is_blank
+    assert result.blanks == ()
     assert said == []
     assert found.low[0] == 0
+
+
+def test_many_pixels_at_the_end_of_16_bits_are_left_out_and_said(caplog):
+    values = landscape(2, (100, 100))
+    values[:, :10] = 65_535
+    values[:, 90:] = 0
+    result, found, said = blanks(values, caplog)
+    assert result.blanks == (0, 65_535)
+    assert found.valid_share == pytest.approx(0.8)
+    assert max(found.high) < 10_000
+    assert len(said) == 2
+    assert said[1].startswith("array: 10.0 % of the pixels are 65535 in every band")
+    assert "--nodata 65535" in said[1]
+    with result.open() as reader:
+        _, valid = reader.read(result.whole, (0, 1))
+    assert (valid == (values != 0).any(axis=0) & (values != 65_535).any(axis=0)).all()
+
+
+def test_a_picture_that_is_overexposed_is_whole(caplog):
+    light = np.linspace(-10_000, 90_000, 10_000).reshape(100, 100)
+    values = np.stack([light, 0.9 * light]).clip(1, 65_535).astype(np.uint16)
+    result, found, said = blanks(values, caplog)
+    assert (values == 65_535).all(axis=0).mean() > 0.1
+    assert result.blanks == ()
+    assert found.valid_share == 1
+    assert said == []
+
+
+def test_few_pixels_at_the_end_of_16_bits_are_bright(caplog):
+    values = landscape(2, (100, 100))
+    values[:, 0, :40] = 65_535
+    result, _, said = blanks(values, caplog)
+    assert result.blanks == ()
+    assert said == []
+
+
+def test_the_dark_is_looked_for_beside_zeros():
+    values = np.full((2, 10, 10), 7000, np.uint16)
+    values[0, :2] = 0
+    values[1] = 0
+    found = survey(scene(values), (0, 1))
+    assert found.low == (0, 0)
+    assert found.dark == (7000, 0)
+
+
+def test_each_band_is_whole_or_not():
+    values = np.full((2, 10, 10), 7.0, np.float32)
+    values[1, 3, 3] = 7.5
+    assert survey(scene(values), (0, 1)).whole == (True, False)
 
 
 @pytest.mark.parametrize("sentinel", SENTINELS)
@@ -163,7 +212,7 @@ def test_a_user_who_said_what_is_missing_is_believed(caplog):
     values = zeros(0.3).astype(np.float32)
     values[:, 99, 99] = -9999
     result, found, said = blanks(values, caplog, sentinels=())
-    assert not result.zero_is_blank
+    assert result.blanks == ()
     assert found.valid_share == 1
     assert said == []
 
@@ -172,4 +221,4 @@ def test_a_clean_scene_is_passed_without_a_word(caplog):
     values = landscape(3, (60, 60))
     result, _, said = blanks(values, caplog)
     assert said == []
-    assert not result.zero_is_blank
+    assert result.blanks == ()

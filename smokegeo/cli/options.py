@@ -13,7 +13,7 @@ _SCENE = (
     click.option("--bands", help="What the bands are, in order: red,green,blue,nir or 490nm,..."),
     click.option("--sensor", help="The sensor, such as sentinel2; see docs/bands.md."),
     click.option("--nodata", help="Value that means no data, or `none`. [the file's]"),
-    click.option("--raw", is_flag=True, help="Do not apply the file's scale and offset tags."),
+    click.option("--raw", is_flag=True, help="Take values as stored, whatever tags and names say."),
     click.option("--scale", type=float, help="Factor to the model's units. [by type and range]"),
     click.option("--offset", type=float, help="Added after --scale, in the model's units. [0]"),
     click.option("--crs", help="Coordinate system of a scene that has none, such as EPSG:32633."),

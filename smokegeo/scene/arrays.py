@@ -12,8 +12,9 @@ from rasterio.transform import Affine
 
 from smokegeo.bandmeta import RasterMeta, read_bands
 from smokegeo.bands import BandSet
-from smokegeo.errors import InputError
+from smokegeo.errors import InputError, UsageError
 from smokegeo.labels import Place
+from smokegeo.scene.coding import coding_of
 from smokegeo.scene.georeference import PICTURE, check_place, parse_crs
 from smokegeo.scene.layers import Box, Valid, Values, physical, usable
 from smokegeo.scene.options import SceneOptions
@@ -76,11 +77,13 @@ def array_scene(array: xr.DataArray, options: SceneOptions) -> Scene:
     """Return an array (band, y, x), or (y, x) for one band, as a scene; lazy ones stay lazy."""
     import rioxarray  # noqa: F401  # registers .rio
 
+    _check_type(array)
     name = str(array.name or "array")
     array = _in_order(array)
     if array.dtype.kind not in "uifb":
         raise InputError(f"an array of {array.dtype} values is no scene.")
-    bands, source = _bands(array, name, options)
+    bands, texts, source = _bands(array, name, options)
+    tags = {str(key): str(value) for key, value in array.attrs.items()}
     nodata = array.rio.nodata if options.nodata is None else options.nodata_value
     layer = ArrayLayer(
         array,
@@ -99,8 +102,20 @@ def array_scene(array: xr.DataArray, options: SceneOptions) -> Scene:
         sources=tuple(Source(0, i) for i in range(len(bands))),
         bands_from=source,
         physical=(layer.scale, layer.offset) != (1.0, 0.0),
+        coding=None if options.raw else coding_of(name, tags, bands.bands, texts),
         sentinels=options.sentinels,
     )
+
+
+def _check_type(array: object) -> None:
+    """Refuse what is no array of xarray, such as a whole Dataset."""
+    import xarray as xr
+
+    if not isinstance(array, xr.DataArray):
+        remedy = ' Make one: dataset.to_dataarray("band")' if isinstance(array, xr.Dataset) else ""
+        raise UsageError(
+            f"a scene is a path or an xarray.DataArray, not a {type(array).__name__}.{remedy}"
+        )
 
 
 def _in_order(array: xr.DataArray) -> xr.DataArray:
@@ -116,11 +131,15 @@ def _in_order(array: xr.DataArray) -> xr.DataArray:
     return array
 
 
-def _bands(array: xr.DataArray, name: str, options: SceneOptions) -> tuple[BandSet, str]:
+def _bands(
+    array: xr.DataArray, name: str, options: SceneOptions
+) -> tuple[BandSet, Sequence[str | None], str]:
+    """Return the bands, what the array calls them, and where that was read."""
     if "wavelength" in array.coords and "name" in array.coords and options.bands is None:
         from smokegeo.cubes import cube_bands
 
-        return cube_bands(array), "the array's coordinates"
+        bands = cube_bands(array)
+        return bands, bands.names, "the array's coordinates"
     texts = array.attrs.get("long_name", ())
     texts = (texts,) if isinstance(texts, str) else tuple(texts)
     if "band" in array.coords and array["band"].dtype.kind in "UO":
@@ -130,7 +149,7 @@ def _bands(array: xr.DataArray, name: str, options: SceneOptions) -> tuple[BandS
     reading = read_bands(RasterMeta(descriptions=named), sensor=options.sensor, bands=options.bands)
     for warning in reading.warnings:
         log.warning("%s: %s", name, warning)
-    return reading.bands, reading.source
+    return reading.bands, named, reading.source
 
 
 def _place(array: xr.DataArray, name: str, options: SceneOptions) -> Place:

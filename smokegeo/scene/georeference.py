@@ -19,6 +19,8 @@ from smokegeo.labels import Place
 Floats = NDArray[np.float64]
 #: Where QGIS shows a picture without georeference: rows go down, below 0.
 PICTURE = Affine(1, 0, 0, 0, -1, 0)
+#: Endings of world files.
+_WORLD_FILES = (".tfw", ".tifw", ".wld", ".jgw", ".jpgw", ".pgw", ".pngw", ".j2w")
 log = logging.getLogger(__name__)
 
 
@@ -121,8 +123,7 @@ def _say_sidecars(src: DatasetReader, name: str) -> None:
     """Say when the place comes from a file beside the scene, which overrides the scene's own."""
     for file in src.files[1:]:
         path = Path(file)
-        world = path.suffix.lower() in (".tfw", ".tifw", ".wld", ".jgw", ".pgw", ".j2w")
-        if world:
+        if path.suffix.lower() in _WORLD_FILES:
             log.info("%s: georeference from %s", name, path.name)
         elif path.name.endswith(".aux.xml") and path.is_file():
             text = path.read_bytes()[:1_000_000]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from smokegeo.scene.product import (
     refuse_double,
 )
 from smokegeo.scene.productmeta import Mtl, read_mtl
+from smokegeo.scene.scene import Coding
 from smokegeo.sensors import sensor
 
 _ID = (
@@ -35,13 +37,32 @@ _SENSORS = {
     "7": "landsat7",
     **dict.fromkeys("89", "landsat8"),
 }
-#: Collection 2 Level 2, reflectance and Kelvin, where no MTL file says it; (scale, offset).
-_REFLECTANCE, _KELVIN = (2.75e-5, -0.2), (0.00341802, 149.0)
+#: How counts of Collection 2 become reflectances, (scale, offset): of Level 1 without the height of
+#: the sun, of Level 2 where no MTL file says it; and Kelvin.
+LEVEL1, LEVEL2, _KELVIN = (2e-5, -0.1), (2.75e-5, -0.2), (0.00341802, 149.0)
+#: The level in the name of a file that was made from a product, and the names of bands that only
+#: Level 2 has.
+_FILE = re.compile(r"(?:^|/)L[COTE]0[4-9]_L([12])[A-Z]{2}[_.]")
+SURFACE = re.compile(r"(?<![A-Za-z0-9])SR_B\d(?!\d)", re.IGNORECASE)
+#: Counts are never lower, even in the dark.
+_LEAST = 4000.0
 
 HLS_BAND = re.compile(
     r"(?P<id>HLS\.[SL]30\.T\w{5}\.\d{7}T\d{6}\.v[\d.]+)\.B(?P<band>\d\d|8A)\.(?i:tiff?)"
 )
 _HLS_CELSIUS = ("B10", "B11")  # of Landsat
+
+
+def coding_of(name: str, bands: Iterable[str] = ()) -> Coding | None:
+    """Return how a file stores reflectances, by its name or by those of its bands of light."""
+    match, bands = _FILE.search(name), list(bands)
+    if match is not None:
+        scale, offset = LEVEL1 if match[1] == "1" else LEVEL2
+        why = f"counts of Landsat level {match[1]} by the file's name"
+        return Coding(scale, offset, _LEAST, why)
+    if bands and all(map(SURFACE.search, bands)):
+        return Coding(*LEVEL2, _LEAST, "counts of Landsat level 2 by the names SR_B of its bands")
+    return None
 
 
 def read_landsat(folder: Path, name: str, form: str) -> Product:
@@ -91,7 +112,7 @@ def read_landsat(folder: Path, name: str, form: str) -> Product:
         if form == "level 2":
             if band in thermal:
                 return mtl.level2("TEMPERATURE", f"ST_{band}", _KELVIN)
-            return mtl.level2("REFLECTANCE", number, _REFLECTANCE)
+            return mtl.level2("REFLECTANCE", number, LEVEL2)
         return mtl.level1(number)
 
     if not has_mtl:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rasterio.enums import ColorInterp
 from rasterio.io import DatasetReader
 from rasterio.transform import Affine
 
@@ -18,10 +20,12 @@ from smokegeo.errors import InputError, UsageError
 from smokegeo.files import sha256
 from smokegeo.scene.areas import bbox_box, window_box
 from smokegeo.scene.arrays import array_scene
+from smokegeo.scene.coding import coding_of, sees_light
 from smokegeo.scene.georeference import locate
 from smokegeo.scene.layers import Layer, RasterLayer, raster_layer
 from smokegeo.scene.options import SceneOptions
-from smokegeo.scene.products import Product, is_product, read_product
+from smokegeo.scene.product import listed
+from smokegeo.scene.products import Product, is_product, read_product, refuse_folder
 from smokegeo.scene.rasters import check_pixels, find_file, metadata_of, open_raster
 from smokegeo.scene.scene import Scene, Source
 
@@ -58,9 +62,12 @@ def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None =
 
 def _from_file(path: Path, options: SceneOptions) -> Scene:
     found = find_file(path)
+    if found.is_dir():
+        refuse_folder(found)
     if options.sha256 is not None:
         _check_sum(found, options.sha256)
     with open_raster(found) as src, metadata_of(found.name):
+        _refuse_palette(src, found.name)
         meta = raster_meta(src)
         reading = read_bands(meta, sensor=options.sensor, bands=options.bands)
         for warning in reading.warnings:
@@ -69,6 +76,8 @@ def _from_file(path: Path, options: SceneOptions) -> Scene:
             log.info("%s: %s", found.name, note)
         place = locate(src, found.name, crs=options.crs, pixel_coords=options.pixel_coords)
         layer = _layer(src, reading.indexes, options)
+        _check_tags(found.name, reading.bands, layer)
+        texts = _texts(meta, reading.indexes, options)
         if not options.skip_damaged:
             check_pixels(src, reading.indexes)
         return Scene(
@@ -84,8 +93,43 @@ def _from_file(path: Path, options: SceneOptions) -> Scene:
             physical=any(
                 (s, o) != (1.0, 0.0) for s, o in zip(layer.scales, layer.offsets, strict=True)
             ),
+            coding=None
+            if options.raw
+            else coding_of(found.name, meta.tags, reading.bands.bands, texts),
             paths=(str(found),),
             sentinels=options.sentinels,
+        )
+
+
+def _refuse_palette(src: DatasetReader, name: str) -> None:
+    """Refuse a picture whose pixels are numbers of colours in a table."""
+    if src.colorinterp[0] == ColorInterp.palette:
+        raise InputError(
+            f"{name} holds numbers of colours in a palette, not the colours themselves. "
+            f"Convert it: gdal_translate -expand rgb {name} OUT.tif"
+        )
+
+
+def _texts(
+    meta: RasterMeta, indexes: tuple[int, ...], options: SceneOptions
+) -> Sequence[str | None]:
+    """Return what the user, or else the file, calls the bands."""
+    named = [name.strip() for name in (options.bands or "").split(",") if name.strip()]
+    return named if len(named) == len(indexes) else [meta.descriptions[i - 1] for i in indexes]
+
+
+def _check_tags(name: str, bands: BandSet, layer: RasterLayer) -> None:
+    """Refuse a file whose bands of light are in two units, some with a scale tag, some without."""
+    scaled = {
+        band.name: (scale, offset) != (1.0, 0.0)
+        for band, scale, offset in zip(bands, layer.scales, layer.offsets, strict=True)
+        if sees_light(band)
+    }
+    if len(set(scaled.values())) > 1:
+        bare = [band for band, tagged in scaled.items() if not tagged]
+        raise InputError(
+            f"{name} has bands with a scale tag and without: {listed(bare)}. "
+            "Tag them alike: gdal_edit -scale S -offset O, or ignore all tags with --raw"
         )
 
 
@@ -127,7 +171,7 @@ def _from_product(product: Product, options: SceneOptions) -> Scene:
             opened.append((file, place, src.width, src.height, str(src.dtypes[file.index - 1])))
             if not options.skip_damaged:
                 check_pixels(src, (file.index,))
-    _, place, width, height, _ = max(opened, key=lambda item: item[2])
+    finest, place, width, height, _ = max(opened, key=lambda item: item[2])
     layers: list[Layer] = []
     sources = []
     for file, own, columns, rows, dtype in opened:
@@ -138,8 +182,9 @@ def _from_product(product: Product, options: SceneOptions) -> Scene:
             or (own.crs == place.crs and scaled.almost_equals(place.transform, 1e-3))
         ):
             raise InputError(
-                f"{product.name}: {file.path.name} lies on another grid than the other bands. "
-                "Use the product as it was delivered."
+                f"{product.name}: {file.path.name} lies on another grid than the other bands. Put "
+                f"in its place what this makes of it: "
+                + _regrid(file.path.name, finest.path.name, width, height, own.crs is not None)
             )
         sources.append(Source(len(layers), 0, factor))
         nodata = file.nodata if options.nodata is None else options.nodata_value
@@ -165,9 +210,17 @@ def _from_product(product: Product, options: SceneOptions) -> Scene:
         acquired=product.acquired,
         bands_from=product.bands_from,
         physical=product.scaled and not options.raw,
+        coding=product.coding,
         paths=tuple(str(file.path) for file in product.files),
         sentinels=options.sentinels,
     )
+
+
+def _regrid(name: str, other: str, width: int, height: int, placed: bool) -> str:
+    """Return the command that puts a file on the grid of another."""
+    if placed:
+        return f"rio warp {name} OUT.tif --like {other}"
+    return f"gdal_translate -outsize {width} {height} {name} OUT.tif"
 
 
 def acquired(src: DatasetReader) -> datetime | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -13,9 +13,12 @@ from typing import NoReturn
 from smokegeo.bands import Band
 from smokegeo.errors import InputError
 from smokegeo.scene.rasters import metadata_of, open_raster
+from smokegeo.scene.scene import Coding
 from smokegeo.sensors import sensor
 
 AGAIN = "Download the product again."
+#: Where the bands of a product are known from.
+PRODUCT = "product metadata"
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Product:
     """A product: its bands in the sensor's order, its time (UTC), and what to tell the user.
 
     `doubts` are what was assumed and may be wrong. Stored values of a product that is not `scaled`
-    are in units that nothing says.
+    are in units that nothing says, but perhaps a name or tag: their `coding`.
     """
 
     name: str
@@ -51,7 +54,8 @@ class Product:
     notes: tuple[str, ...]
     doubts: tuple[str, ...] = ()
     scaled: bool = True
-    bands_from: str = "product metadata"
+    bands_from: str = PRODUCT
+    coding: Coding | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Tags:
     scale: float
     offset: float
     nodata: float | None
+    dtype: str
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def scaling(self) -> tuple[float, float] | None:
@@ -95,7 +101,7 @@ def read_tags(folder: Path, path: Path) -> Tags:
                 f"{path.name} has scale {scale:g} and offset {offset:g}, no usable numbers. "
                 "Correct them: gdal_edit -scale S -offset O"
             )
-        return Tags(src.count, scale, offset, src.nodatavals[0])
+        return Tags(src.count, scale, offset, src.nodatavals[0], str(src.dtypes[0]), src.tags())
 
 
 def tagged_scaling(folder: Path, tags: Mapping[str, Tags]) -> Scaling | None:

@@ -9,17 +9,20 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from smokegeo.bandnames import guess_sensor, parse_band_name
+from smokegeo.bandnames import SensorHint, guess_sensor, parse_band_name
 from smokegeo.bands import Band
 from smokegeo.errors import InputError
 from smokegeo.scene import landsat, sentinel2
+from smokegeo.scene.coding import coding_of
 from smokegeo.scene.product import (
     AGAIN,
     BandFile,
     Product,
+    Tags,
     driver_of,
     file_names,
     listed,
@@ -28,14 +31,18 @@ from smokegeo.scene.product import (
     refuse_double,
     tagged_scaling,
 )
+from smokegeo.scene.scene import Coding
+from smokegeo.sensors import sensor
 
-__all__ = ["BandFile", "Product", "is_product", "read_product"]
+__all__ = ["BandFile", "Product", "is_product", "read_product", "refuse_folder"]
 
 log = logging.getLogger(__name__)
 
 _RASTER = re.compile(r"(?P<stem>.+)\.(?i:jp2|tiff?)")
 #: A colour as the end of a file name, or a wavelength: `nir08`, `red_edge_1`, `760nm`.
 _COLOUR = re.compile(r"[a-z]{3,}\d{0,3}|\d{3,5}nm")
+#: A band of Landsat's surface reflectance, in a folder that has no name of a product.
+_SURFACE = re.compile(r"(?P<id>.*?)(?:^|[ _.-]+)(?P<band>(?i:sr)_(?i:b)\d)\.(?i:tiff?)")
 
 
 def is_product(path: Path) -> bool:
@@ -91,7 +98,7 @@ def _read(path: Path, raw: bool) -> Product:
     if not ids and not metadata:
         ids = {(name, "bands named by colour") for name in _colour_ids(folder)}
     if not ids and not metadata:
-        _refuse_folder(folder)
+        refuse_folder(folder)
     if not ids:
         raise InputError(f"{folder / metadata[0]} has no band files beside it. {AGAIN}")
     labels = [f"{name} ({form})" for name, form in ids]
@@ -124,18 +131,37 @@ def _ids(folder: Path) -> set[tuple[str, str]]:
             found |= set() if form is None else {(match["id"], form)}
         elif match := landsat.HLS_BAND.fullmatch(name):
             found.add((match["id"], "hls"))
-        elif match := sentinel2.BAND.fullmatch(name):
-            flat.setdefault(sentinel2.product_id(match), []).append(Path(name).stem)
-    for name, stems in flat.items():
-        if guess_sensor(stems, filename=folder.resolve().name).name == "sentinel2":
+        elif match := sentinel2.match_band(name):
+            flat.setdefault(sentinel2.product_id(match), []).append(name)
+    for name, files in flat.items():
+        if sentinel2.is_flat(files, folder.resolve().name):
             found.add((name, "sentinel2"))
     return found
 
 
 def _colour_ids(folder: Path) -> set[str]:
     """Return what the names of two or more files begin with that end in a colour."""
-    found = [match[0] for name in file_names(folder) if (match := _colour(name))]
+    found = [start for start, _ in _named(folder).values()]
     return {name for name in found if found.count(name) > 1}
+
+
+def _named(folder: Path) -> dict[str, tuple[str, Band]]:
+    """Return of each file that is named by its band how the name begins, and the band."""
+    names = file_names(folder)
+    surface = {name: match for name in names if (match := _SURFACE.fullmatch(name))}
+    kind = _landsat(list(surface), folder).name
+    found = {}
+    for name in names:
+        band = parse_band_name(surface[name]["band"], kind) if name in surface else None
+        parts = _colour(name) if band is None else (surface[name]["id"], band)
+        if parts is not None:
+            found[name] = parts
+    return found
+
+
+def _landsat(names: Sequence[str], folder: Path) -> SensorHint:
+    """Return which Landsat the names of band files are of."""
+    return guess_sensor([Path(name).stem for name in names], filename=folder.resolve().name)
 
 
 def _colour(name: str) -> tuple[str, Band] | None:
@@ -159,9 +185,9 @@ def _colour(name: str) -> tuple[str, Band] | None:
 def _read_colours(folder: Path, name: str, raw: bool) -> Product:
     """List the files of a folder that are named by colour; all else is in their own tags."""
     found: dict[str, tuple[Path, Band]] = {}
-    others = []
+    others, named = [], _named(folder)
     for file in file_names(folder):
-        match = _colour(file)
+        match = named.get(file)
         if match is None or match[0] != name:
             others += [file] if _RASTER.fullmatch(file) else []
             continue
@@ -198,16 +224,48 @@ def _read_colours(folder: Path, name: str, raw: bool) -> Product:
         files,
         None,
         tuple(notes),
+        _doubts([file.path.name for file in files], folder),
         scaled=tagged is not None,
         bands_from="file names",
+        coding=None if raw else _coding(f"{folder.resolve().name}/{name}", files, tags),
     )
+
+
+def _doubts(names: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return a doubt if bands of Landsat may be another one's."""
+    hint = _landsat([name for name in names if _SURFACE.fullmatch(name)], folder)
+    if hint.name is None or hint.warning is None:
+        return ()
+    return (
+        f"band numbers without a sensor; assuming {sensor(hint.name).title}. If it is another, "
+        "name the files by colour: red.tif",
+    )
+
+
+def _coding(name: str, files: Sequence[BandFile], tags: Mapping[str, Tags]) -> Coding | None:
+    """Return how all files of a folder store reflectances, if they agree."""
+    bands, texts = [file.band for file in files], [file.path.stem for file in files]
+    found = {coding_of(name, own.texts, bands, texts) for own in tags.values()}
+    return found.pop() if len(found) == 1 else None
 
 
 def _centre(band: Band) -> float:
     return band.wavelength_nm or 0.0
 
 
-def _refuse_folder(folder: Path) -> NoReturn:
+def refuse_folder(folder: Path) -> NoReturn:
+    """Refuse a folder that is no product, with a way to get at what it holds."""
     inner = [item.name for item in folder.iterdir() if item.name.upper().endswith(".SAFE")]
-    remedy = f"Name the product in it: {listed(inner)}." if inner else "Name a file or a product."
+    bands = [name for name in file_names(folder) if _RASTER.fullmatch(name)]
+    remedy = "Name a file or a product."
+    if len(inner) == 1:
+        remedy = f"Name the product in it: {folder / inner[0]}."
+    elif inner:
+        remedy = f"Name one of the products in it: {listed(inner)}."
+    elif len(bands) > 1:
+        remedy = (
+            "Name one file in it, if that has all bands. If each has one, name the files by colour "
+            f"(red.tif), or stack them, rio stack {' '.join(bands[:2])} ... -o OUT.tif, and name "
+            "OUT.tif with --bands."
+        )
     raise InputError(f"{folder} is a folder, but no Sentinel-2, Landsat or HLS product. {remedy}")

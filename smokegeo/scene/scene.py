@@ -42,13 +42,28 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Coding:
+    """How reflectances are stored, by a name or tag: reflectance = scale * stored + offset.
+
+    Names and tags outlive what people do to pixels. If the darkest of them are below `least`,
+    they were converted already. `why` says where it is known from.
+    """
+
+    scale: float
+    offset: float
+    least: float
+    why: str
+
+
+@dataclass(frozen=True)
 class Scene:
     """A raster to search.
 
     `physical` says that scale and offset have been applied, so that values are reflectances (or
-    kelvins). `offset` is the first column and row of what is looked at, in the whole grid; a
-    part knows the scene that it is `within`. A pixel for which one of `sentinels` is stored in
-    any band is not usable, nor is one for which 0 is stored in every band if `zero_is_blank`.
+    kelvins); `coding` how that is to be done if the pixels bear it out. `offset` is the first
+    column and row of what is looked at, in the whole grid; a part knows the scene that it is
+    `within`. A pixel for which one of `sentinels` is stored in any band is not usable, nor is one
+    for which one of `blanks` is stored in every band.
     """
 
     name: str
@@ -61,10 +76,11 @@ class Scene:
     acquired: datetime | None = None
     bands_from: str = ""
     physical: bool = False
+    coding: Coding | None = None
     offset: tuple[int, int] = (0, 0)
     paths: tuple[str, ...] = ()
     sentinels: tuple[float, ...] = ()
-    zero_is_blank: bool = False
+    blanks: tuple[float, ...] = ()
     within: Scene | None = None
 
     @property
@@ -80,7 +96,12 @@ class Scene:
     @property
     def dtype(self) -> str:
         """How the numbers are stored."""
-        return np.result_type(*(layer.dtype for layer in self.layers)).name
+        return self.dtype_of(range(len(self.sources)))
+
+    def dtype_of(self, bands: Sequence[int]) -> str:
+        """Return how the numbers of some bands are stored."""
+        layers = {self.sources[band].layer for band in bands}
+        return np.result_type(*(self.layers[layer].dtype for layer in layers)).name
 
     @property
     def damaged(self) -> frozenset[tuple[int, Box]]:
@@ -110,7 +131,7 @@ class Scene:
         """The scene of which this one is a part, or this one."""
         if self.within is None:
             return self
-        return replace(self.within, sentinels=self.sentinels, zero_is_blank=self.zero_is_blank)
+        return replace(self.within, sentinels=self.sentinels, blanks=self.blanks)
 
     def grown(self, margin: int) -> tuple[Scene, Box]:
         """Return the scene with as much around it as there is, and where it lies in that."""
@@ -197,8 +218,8 @@ class SceneReader:
                 read = self.scene.as_read(band, sentinel)
                 if read is not None:
                     valid &= value != np.float32(read)
-        if self.scene.zero_is_blank:
-            nothing = [self.scene.as_read(band, 0) for band in bands]
+        for blank in self.scene.blanks:
+            nothing = [self.scene.as_read(band, blank) for band in bands]
             valid &= (values != np.array(nothing, np.float32)[:, None, None]).any(axis=0)
 
     def _groups(self, bands: Sequence[int]) -> dict[tuple[int, int], list[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -30,13 +30,19 @@ from smokegeo.scene.product import (
     tagged_scaling,
 )
 from smokegeo.scene.productmeta import read_xml
+from smokegeo.scene.scene import Coding
 
 #: The metadata of a Sentinel-2 product, today's name and that before December 2016.
 METADATA = re.compile(r"MTD_MSIL(?:1C|2[Aa])\.xml|S2\w_\w+_MTD_(?:SAF|DMP)L(?:1C|2A)_\w+\.xml")
 BAND = re.compile(
-    r"(?P<id>.*?)(?<![A-Za-z0-9])B(?P<band>0[1-9]|1[0-2]|8A)(?:_(?P<gsd>[126]0)m)?"
+    r"(?P<id>.*?)(?<![A-Za-z0-9])B(?P<band>0?[1-9]|1[0-2]|8A)(?:_(?P<gsd>[126]0)m)?"
     r"\.(?i:jp2|tiff?)"
 )
+#: The bands of 10 m, often kept alone; Landsat's B8 sees all colours and is seldom kept with them.
+_FINE = {"B2", "B3", "B4", "B8"}
+#: What the Copernicus Browser calls a band it gives out, and the numbers that stand for 1 there.
+_RAW = re.compile(r"[ _]?\((?i:raw)\)(?=\.\w+$)")
+_BROWSER_FULL = {"uint8": 255.0, "uint16": 65_535.0}
 _TEXTS = {
     "L1C": (("QUANTIFICATION_VALUE",), "RADIO_ADD_OFFSET"),
     "L2A": (("BOA_QUANTIFICATION_VALUE", "L2A_BOA_QUANTIFICATION_VALUE"), "BOA_ADD_OFFSET"),
@@ -57,8 +63,13 @@ _OFFSET_BASELINE, _OFFSET_DAY, _OWN_BASELINE = 400, "20220125", 9999
 _HARMONISED = "If the offset was taken off already (harmonised data), give --raw"
 _ADDED = (
     "If 1000 was added to each, as ESA does since 2022, put the product's MTD_MSIL*.xml beside the "
-    "bands"
+    "bands, or give {}--scale 1 --offset -1000"
 )
+#: What a file made from a product is called, and tags that say what to add to its values.
+_FILE = re.compile(r"S2[A-Z]_MSIL(?:1C|2A)_\d{8}T\d{6}_N(\d{4})(?![0-9])")
+_OFFSET_TAG = re.compile(r"(?:BOA|RADIO)_ADD_OFFSET(?:_\w+)?", re.IGNORECASE)
+#: With 1000 added, no value is so low, even where the air was corrected for too much.
+_LEAST_ADDED = 500.0
 _WANTED = frozenset(
     {"PRODUCT_START_TIME", "SPACECRAFT_NAME", "PROCESSING_BASELINE"}
     | {name for names, offset in _TEXTS.values() for name in (*names, offset)}
@@ -93,12 +104,14 @@ def read_flat(folder: Path, name: str, metadata: str | None, *, raw: bool = Fals
     paths = [
         folder / file
         for file in file_names(folder)
-        if (match := BAND.fullmatch(file)) and product_id(match) == name
+        if (match := match_band(file)) and product_id(match) == name
     ]
     found = _find(folder, paths)
     tags = {band: read_tags(folder, path) for band, (path, _) in found.items()}
     if metadata is not None:
         facts = _metadata(inside(folder, folder / metadata))
+    elif not raw and all(_RAW.search(path.name) for path in paths):
+        facts = _of_browser(tags)
     else:
         facts = _assumed(folder, name, tags, raw=raw)
     hint = guess_sensor([p.stem for p in paths], filename=folder.resolve().name)
@@ -116,6 +129,20 @@ def read_flat(folder: Path, name: str, metadata: str | None, *, raw: bool = Fals
     return replace(product, files=tuple(files))
 
 
+def is_flat(names: Sequence[str], folder: str) -> bool:
+    """Say whether band files of one name, in a folder of that name, are of Sentinel-2.
+
+    Landsat's are named B2, not B02: such numbers must be Sentinel-2's beyond doubt, or those of its
+    bands of 10 m.
+    """
+    hint = guess_sensor([Path(name).stem for name in names], filename=folder)
+    if hint.name != "sentinel2":
+        return False
+    bands = {f"B{match['band']}" for name in names if (match := match_band(name))}
+    padded = any(band.startswith("B0") for band in bands)
+    return hint.warning is None or padded or (bands <= _FINE and len(bands) > 2)
+
+
 @dataclass
 class _Facts:
     level: str | None
@@ -130,10 +157,10 @@ def _find(folder: Path, paths: Iterable[Path]) -> Found:
     """Return where each band lies at its finest."""
     found: Found = {}
     for path in paths:
-        match = BAND.fullmatch(path.name)
+        match = match_band(path.name)
         if match is None:
             continue
-        band = f"B{match['band']}"
+        band = f"B{match['band'].rjust(2, '0')}"
         gsd_m = float(match["gsd"] or _GSD_M[band])
         other, other_gsd_m = found.get(band, (path, math.inf))
         if gsd_m == other_gsd_m:
@@ -184,7 +211,7 @@ def _metadata(path: Path) -> _Facts:
         notes.append("made by Sen2Cor, with no offset in the metadata; none is applied")
 
     def scaling(band: str) -> tuple[float, float]:
-        due = baseline is not None and _OFFSET_BASELINE <= baseline < _OWN_BASELINE
+        due = baseline is not None and _has_offset(baseline)
         if band not in offsets and (offsets or due):
             raise InputError(f"{path} has no {offset_name} for {band}. {AGAIN}")
         return finite(path, 1 / divisor, offsets.get(band, 0.0) / divisor)
@@ -213,20 +240,66 @@ def _assumed(folder: Path, name: str, tags: Mapping[str, Tags], *, raw: bool) ->
         added, why = time[0][:8] >= _OFFSET_DAY, f"the date {time[0][:8]}"
     else:
         facts.doubts.append(
-            f"neither MTD_MSIL*.xml nor a date: the stored values are taken as they are. {_ADDED}"
+            "neither MTD_MSIL*.xml nor a date: the stored values are taken as they are. "
+            + _ADDED.format("")
         )
         return facts
     offset = -0.1 if added else 0.0
     facts.doubts.append(
         f"no MTD_MSIL*.xml: assuming scale 0.0001 and offset {offset:g}, going by {why}. "
-        + (_HARMONISED if added else _ADDED)
+        + (_HARMONISED if added else _ADDED.format("--raw "))
     )
     return replace(facts, scaling=lambda band: (1e-4, offset), scaled=True)
 
 
+def _of_browser(tags: Mapping[str, Tags]) -> _Facts:
+    """Go by what the Copernicus Browser makes of reflectances; it takes off what ESA adds."""
+    kinds = "/".join(sorted({own.dtype for own in tags.values()}))
+    facts = _Facts(
+        "L2A",
+        lambda band: (1 / _BROWSER_FULL.get(tags[band].dtype, 1.0), 0.0),
+        None,
+        [],
+        [
+            f"(Raw) bands of the Copernicus Browser: assuming that {kinds} stands for reflectances "
+            "from 0 to 1. If not, give --raw and --scale"
+        ],
+    )
+    facts.acquired = moment(None, facts.notes)
+    return facts
+
+
+def coding_of(name: str, tags: Mapping[str, str]) -> Coding | None:
+    """Return how a file stores reflectances if its tags or name say that 1000 was added to them."""
+    offsets = {key: text for key, text in tags.items() if _OFFSET_TAG.fullmatch(key)}
+    text = tags.get("PROCESSING_BASELINE", "")
+    baseline, match = _baseline(text), _FILE.search(name)
+    if offsets:
+        # Some write what was added instead of what is to be.
+        added = all(re.fullmatch(r"-?1000(?:\.0*)?", text.strip()) for text in offsets.values())
+        why = f"tag {min(offsets)}"
+    elif baseline is not None:
+        added, why = _has_offset(baseline), f"processing baseline {text.strip()} in its tags"
+    elif match is not None:
+        added, why = _has_offset(int(match[1])), f"processing baseline N{match[1]} in its name"
+    else:
+        return None
+    why = f"reflectances of Sentinel-2 with 1000 added, by {why}"
+    return Coding(1e-4, -0.1, _LEAST_ADDED, why) if added else None
+
+
+def _has_offset(baseline: int) -> bool:
+    return _OFFSET_BASELINE <= baseline < _OWN_BASELINE
+
+
 def _baseline(text: str) -> int | None:
-    match = re.fullmatch(r"(\d\d)\.(\d\d)", text.strip())
-    return None if match is None else int(match[1] + match[2])
+    match = re.fullmatch(r"(\d?\d)\.(\d\d?)", text.strip())  # 05.10 is 5.1 once it was a number
+    return None if match is None else int(match[1] + match[2].ljust(2, "0"))
+
+
+def match_band(name: str) -> re.Match[str] | None:
+    """Return the parts of the name of a band file, None if it is none."""
+    return BAND.fullmatch(_RAW.sub("", name))
 
 
 def product_id(match: re.Match[str]) -> str:

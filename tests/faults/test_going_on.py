@@ -262,6 +262,13 @@ CASES = [
         CUT,
         (),
     ),
+    Case(
+        "27 undeclared 65535",
+        scene(pixels=holed(65_535)),
+        (r"Warning: .*5\.7 % .*are 65535.*--nodata 65535", "as the model knows them"),
+        CUT,
+        (),
+    ),
     Case("29 uint8", scene(pixels=cube(FULL, 4, "uint8", 30, 200)), (r"255 = full.*times 39",)),
     Case("29 reflectance", scene(pixels=cube(FULL, 4, "float32", 0.1, 0.8)), ("1 = full",)),
     Case(
@@ -300,6 +307,20 @@ CASES = [
         scene("--raw", pixels=cube(FULL, dark=4600, bright=9000), **HALVES),
         ("as the model knows",),
         np.ones(SIZE, bool),
+    ),
+    Case(
+        "32 offset of Sentinel-2 by the name",
+        scene(
+            name="S2A_MSIL2A_20220902T143751_N0400_R096_T33UVR_20220902T200000.tif",
+            pixels=cube(FULL, dark=1900, bright=9000),
+        ),
+        (r"with 1000 added, by processing baseline N0400 .*times 0\.0001 and -0\.1",),
+    ),
+    Case(
+        "32 offset that nothing tells of",
+        scene(pixels=cube(FULL, dark=1200, bright=9000)),
+        (r"Warning: .*no band is darker than 1200; .*--scale 1 --offset -1000 takes it off",),
+        silent=(),
     ),
     Case("33 sparse", sparse, ("Warning.*are 0 in every band",), upper_left(), ()),
     Case("37 window", scene("--window", "30,30,40,30"), (), window_part()),

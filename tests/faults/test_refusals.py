@@ -175,6 +175,25 @@ def giant_block(folder: Path) -> list[object]:
     return [write_text(folder / "scene.tif", b"II*\0" + struct.pack("<I", 8) + directory)]
 
 
+def band_folder(folder: Path) -> list[object]:
+    for name in ("a", "b", "c"):
+        write_scene(folder / f"{name}.tif", cube(plume(), 1), names=None)
+    return [folder]
+
+
+def two_grids(folder: Path) -> list[object]:
+    write_scene(folder / "red.tif", cube(plume(), 1), names=None)
+    write_scene(folder / "nir.tif", cube(plume((34, 44)), 1), names=None)
+    return [folder]
+
+
+def palette(folder: Path) -> list[object]:
+    path = write_scene(folder / "scene.tif", cube(plume(), 1, "uint8", 1, 2), names=None)
+    with rasterio.open(path, "r+") as dst:
+        dst.write_colormap(1, {1: (0, 90, 0, 255), 2: (250, 250, 250, 255)})
+    return [path]
+
+
 def existing(folder: Path) -> list[object]:
     write_text(folder.parent / "out" / "smoke.geojson", "mine")
     return scene()(folder)
@@ -217,6 +236,11 @@ CASES = [
     Case("1 broken link", lambda f: [_link(f / "scene.tif", "gone.tif")], 2, "no such file"),
     Case("1 links in a circle", lambda f: [_link(f / "scene.tif", "scene.tif")], 2, "no such file"),
     Case("2 folder", lambda folder: [folder], 3, "is a folder"),
+    Case("2 folder of bands", band_folder, 3, r"is a folder, but no .*rio stack a\.tif b\.tif"),
+    Case(
+        "2 folder of two grids", two_grids, 3, r"nir\.tif lies on another grid.*rio warp nir\.tif"
+    ),
+    Case("2 palette", palette, 3, r"in a palette.*gdal_translate -expand rgb scene\.tif OUT\.tif$"),
     Case("2 empty file", text(b""), 3, r"scene\.tif is empty"),
     Case("2 text", text("hello world"), 3, "begins with"),
     Case("2 web page", text("<!DOCTYPE html><html>404"), 3, r"web page.*raster\. Download it ag"),
@@ -284,7 +308,7 @@ CASES = [
         "9 bands no model knows",
         scene(pixels=cube(plume(), 2), names=("elevation", "slope")),
         3,
-        r"has 2 band\(s\).*'bright'",
+        r"has 2 band\(s\) \(elevation, slope\), none of which is known",
     ),
     Case("9 two unnamed", scene(pixels=cube(plume(), 2), names=None), 3, "--bands"),
     Case("9 wrong --bands", scene("--bands", "red,green"), 2, "--bands names 2 bands.*has 4"),
@@ -311,6 +335,12 @@ CASES = [
     Case("25 overviews elsewhere", other_overviews, 3, "leads to another file"),
     Case("30 complex", scene(pixels=cube(plume(), dtype="complex64")), 3, "holds complex64"),
     Case("30 complex integers", lambda f: [_complex_int(f)], 3, "holds complex_int16"),
+    Case(
+        "32 two units",
+        scene(scales=(1e-4, 1e-4, 1e-4, 1.0), offsets=(0.0,) * 4),
+        3,
+        r"scene\.tif has bands with a scale tag and without: nir\. Tag them alike",
+    ),
     Case("35 giant block", giant_block, 3, r"blocks of 8\.6 GB.*TILED=YES"),
     Case("38 folder missing", scene(), 2, "does not exist", out="out/none/smoke.geojson"),
     Case("38 file for a folder", existing, 2, "exist", out="out/smoke.geojson/x.geojson"),

@@ -12,6 +12,7 @@ import rioxarray
 import xarray as xr
 from products import S2_NATIVE_M, safe_product, write_band
 from rasterio.enums import ColorInterp
+from rasterio.errors import NotGeoreferencedWarning
 from rasterio.transform import Affine
 from toy_scenes import PLACE, SATELLITE, UTM, landscape, write_scene
 
@@ -65,6 +66,68 @@ def test_scale_tags_make_the_values_physical_unless_raw(tmp_path, values):
     raw = open_scene(path, SceneOptions(raw=True))
     assert not raw.physical
     assert (pixels(raw)[0] == values).all()
+
+
+def test_some_bands_of_light_with_a_scale_tag_and_some_without_are_refused(tmp_path, values):
+    scales = (1e-4, 1e-4, 1e-4, 1.0, 1e-4, 1.0)
+    path = write_scene(tmp_path / "s.tif", values, scale=scales)
+    with pytest.raises(
+        InputError, match=r"s\.tif has bands with a scale tag and without: nir, swir2"
+    ):
+        open_scene(path)
+    assert not open_scene(path, SceneOptions(raw=True)).physical
+    # Heat and masks have units of their own.
+    names = ("blue", "green", "red", "thermal", "swir1", "QA")
+    assert open_scene(write_scene(tmp_path / "h.tif", values, names, scale=scales)).physical
+
+
+S2_FILE = "S2A_MSIL2A_20220902T143751_N0400_R096_T20LMR_20220902T200000.tif"
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "coding"),
+    [
+        (S2_FILE, {}, (1e-4, -0.1)),
+        ("s.tif", {"tags": {"PROCESSING_BASELINE": "04.00"}}, (1e-4, -0.1)),
+        ("s.tif", {"tags": {"BOA_ADD_OFFSET": "-1000"}}, (1e-4, -0.1)),
+        ("s.tif", {"names": [f"SR_B{n}" for n in range(2, 8)]}, (2.75e-5, -0.2)),
+        ("s.tif", {"names": [*(f"SR_B{n}" for n in range(2, 7)), "QA_PIXEL"]}, (2.75e-5, -0.2)),
+        ("LC08_L1TP_cut.tif", {}, (2e-5, -0.1)),
+        ("s.tif", {}, None),
+    ],
+)
+def test_a_file_s_name_tags_and_bands_say_how_reflectances_are_stored(
+    tmp_path, values, name, facts, coding
+):
+    path = write_scene(tmp_path / name, values, **facts)
+    found = open_scene(path).coding
+    assert (None if found is None else (found.scale, found.offset)) == coding
+    assert open_scene(path, SceneOptions(raw=True)).coding is None
+    with rioxarray.open_rasterio(path) as array:
+        array.name = name
+        again = open_scene(array).coding
+    assert (None if again is None else (again.scale, again.offset)) == coding
+
+
+def test_a_user_s_names_of_bands_say_how_reflectances_are_stored(path):
+    names = ",".join(f"SR_B{n}" for n in range(2, 8))
+    assert open_scene(path, SceneOptions(bands=names)).coding is not None
+
+
+def test_a_folder_of_colours_says_by_its_name_or_tags_how_reflectances_are_stored(tmp_path, values):
+    for folder, prefix, tags in (
+        (S2_FILE.removesuffix(".tif"), "", {}),
+        ("prefix", S2_FILE.removesuffix(".tif") + "_", {}),
+        ("tags", "", {"BOA_ADD_OFFSET": "-1000"}),
+        ("bare", "", {}),
+    ):
+        (tmp_path / folder).mkdir()
+        for band, word in zip(values, ("blue", "green", "red"), strict=False):
+            path = tmp_path / folder / f"{prefix}{word}.tif"
+            write_scene(path, band[None], None, tags=tags)
+        coding = open_scene(tmp_path / folder).coding
+        assert (coding is None) == (folder == "bare")
+        assert open_scene(tmp_path / folder, SceneOptions(raw=True)).coding is None
 
 
 def test_the_user_may_say_what_bands_there_are(path):
@@ -228,6 +291,48 @@ def test_files_named_by_colour_are_opened_as_one_scene(tmp_path, values):
     np.testing.assert_array_equal(raw[:4], values[:4])
 
 
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        ({}, "rio warp swir16.tif OUT.tif --like red.tif"),
+        ({"pixel_coords": True}, "gdal_translate -outsize 40 30 swir16.tif OUT.tif"),
+    ],
+)
+def test_a_band_on_another_grid_is_refused_with_the_way_to_the_others(
+    tmp_path, values, options, remedy
+):
+    write_scene(tmp_path / "red.tif", values[:1], None)
+    coarse = PLACE @ Affine.scale(2)
+    write_scene(tmp_path / "swir16.tif", values[:1, :14, :19], None, transform=coarse)
+    with pytest.raises(InputError, match=r"swir16\.tif lies on another grid") as caught:
+        open_scene(tmp_path, SceneOptions(**options))
+    assert str(caught.value).endswith(remedy)
+
+
+def test_a_picture_with_a_palette_is_refused_with_the_way_to_its_colours(tmp_path):
+    path = write_scene(tmp_path / "s.tif", np.ones((1, 8, 8), np.uint8), None)
+    with rasterio.open(path, "r+") as dst:
+        dst.write_colormap(1, {1: (250, 0, 0, 255)})
+    with pytest.raises(InputError, match=r"gdal_translate -expand rgb s\.tif OUT\.tif"):
+        open_scene(path)
+
+
+@pytest.mark.parametrize(
+    ("driver", "suffix", "world"),
+    [("PNG", "png", "pngw"), ("JPEG", "jpg", "jpgw"), ("GTiff", "tif", "tifw")],
+)
+def test_world_files_with_a_long_ending_place_a_picture(tmp_path, driver, suffix, world, caplog):
+    picture = np.full((3, 30, 40), 90, np.uint8)
+    path = tmp_path / f"s.{suffix}"
+    profile = {"driver": driver, "width": 40, "height": 30, "count": 3, "dtype": "uint8"}
+    with pytest.warns(NotGeoreferencedWarning), rasterio.open(path, "w", **profile) as dst:
+        dst.write(picture)
+    (tmp_path / f"s.{world}").write_text("10\n0\n0\n-10\n500005\n5499995\n")
+    with caplog.at_level(logging.INFO, logger="smokegeo"):
+        assert open_scene(path, SceneOptions(crs="EPSG:32633")).transform == PLACE
+    assert f"georeference from s.{world}" in caplog.text
+
+
 def test_a_fourth_band_that_is_marked_alpha_is_used_when_the_user_says_what_it_is(tmp_path, caplog):
     picture = np.random.default_rng(1).integers(0, 200, (4, 30, 40)).astype(np.uint8)
     path = write_scene(tmp_path / "s.tif", picture, None, photometric="rgb", alpha="yes")
@@ -361,6 +466,16 @@ def test_scale_tags_count_in_arrays_too(tmp_path, values):
         scene = open_scene(array)
         assert scene.physical
         np.testing.assert_allclose(pixels(scene)[0], values * 1e-4 - 0.1, atol=1e-6)
+
+
+def test_what_is_no_array_is_refused_with_the_way_to_one(values):
+    dataset = placed(values).to_dataset(name="smoke")
+    with pytest.raises(
+        UsageError, match=r'not a Dataset\. Make one: dataset\.to_dataarray\("band"\)'
+    ):
+        open_scene(dataset)
+    with pytest.raises(UsageError, match=r"not a ndarray\.$"):
+        open_scene(values)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from toy_scenes import write_scene
 
 from smokegeo.errors import InputError
+from smokegeo.scene.opening import open_scene
 from smokegeo.scene.products import Product, is_product, read_product
 from smokegeo.sensors import sensor
 
@@ -218,7 +219,8 @@ def test_a_flat_folder_without_metadata_says_what_it_assumes(
     (doubt,) = product.doubts
     assert "assuming" in doubt
     assert why in doubt
-    assert ("--raw" if expected == 0.1 else "MTD_MSIL*.xml beside the bands") in doubt
+    remedy = "MTD_MSIL*.xml beside the bands, or give --raw --scale 1 --offset -1000"
+    assert doubt.endswith("give --raw" if expected == 0.1 else remedy)
     assert not any("assuming" in note for note in product.notes)
     assert product.acquired is not None
     assert product.acquired.tzinfo is UTC
@@ -266,7 +268,7 @@ def test_a_flat_folder_without_a_date_is_read_as_stored_with_a_warning(tmp_path,
     assert not product.scaled
     assert product.acquired is None
     assert "the stored values are taken as they are" in caplog.text
-    assert "MTD_MSIL*.xml beside the bands" in caplog.text
+    assert "MTD_MSIL*.xml beside the bands, or give --scale 1 --offset -1000" in caplog.text
     caplog.clear()
     assert read_product(tmp_path / "clip", raw=True).doubts == ()
     assert not caplog.records
@@ -296,6 +298,77 @@ def test_band_numbers_that_may_be_of_another_sensor_are_a_doubt(tmp_path):
         fake.write_band(tmp_path / "clip" / f"{band}.tif", gsd_m=30)
     (_, doubt) = read_product(tmp_path / "clip").doubts
     assert "assuming Sentinel-2. If it is another, name the files by colour" in doubt
+
+
+def numbered(folder: Path, *numbers: object, prefix: str = "") -> Path:
+    for number in numbers:
+        fake.write_band(folder / f"{prefix}B{number}.tif", gsd_m=10)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("numbers", "doubtful"),
+    [
+        ((2, 3, 4, 8, 11, 12), False),
+        ((1, 2, 3, 4, 5, 6, 7, 8, "8A", 9, 11, 12), False),
+        ((2, 3, 4, 8, 11), False),
+        ((4, 3, 2, "8A"), False),
+        ((2, 3, 4, 8), True),
+        ((3, 4, 8), True),
+    ],
+)
+def test_band_files_may_be_numbered_without_a_zero(tmp_path, numbers, doubtful):
+    folder = numbered(tmp_path / "clip", *numbers)
+    assert is_product(folder)
+    product = read_product(folder)
+    assert set(names(product)) == {f"B{str(number).rjust(2, '0')}" for number in numbers}
+    assert any("assuming Sentinel-2" in doubt for doubt in product.doubts) == doubtful
+
+
+def test_the_name_of_the_folder_tells_whose_numbers_they_are(tmp_path):
+    product = read_product(numbered(tmp_path / "S2A_clip", 2, 3, 4, 5))
+    assert names(product) == ("B02", "B03", "B04", "B05")
+    assert not any("assuming Sentinel-2" in doubt for doubt in product.doubts)
+    assert not is_product(numbered(tmp_path / "landsat8_clip", 2, 3, 4, 8))
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (2, 3, 4, 5, 6, 7),  # of Landsat 8
+        (1, 2, 3, 4, 5, 7),  # of Landsat 5
+        range(1, 9),  # of Landsat 7, or a part of Sentinel-2's
+        range(1, 12),
+        (2, 3, 4),
+        (8,),
+        (4, 8),
+    ],
+)
+def test_numbers_that_may_be_landsats_are_not_taken_for_sentinel_2s(tmp_path, numbers):
+    assert not is_product(numbered(tmp_path / "clip", *numbers))
+
+
+def test_a_band_with_and_without_a_zero_is_there_twice(tmp_path):
+    folder = numbered(tmp_path / "clip", "02", 2, 3, 4, "8A")
+    assert "has B02 twice" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stored", "scale"), [("uint16", 6553, 1 / 65_535), ("uint8", 25, 1 / 255)]
+)
+def test_bands_of_the_copernicus_browser_stand_for_reflectances_from_0_to_1(
+    tmp_path, dtype, stored, scale
+):
+    prefix = "2024-03-15-00_00_2024-03-15-23_59_Sentinel-2_L2A_"
+    flat(tmp_path, prefix, "tiff", "_(Raw)", dtype=dtype, stored=stored)
+    assert is_product(tmp_path)
+    product = read_product(tmp_path)
+    assert names(product) == ("B02", "B03", "B04", "B8A")
+    assert physical(product, "B02") == pytest.approx(stored * scale)
+    (doubt,) = product.doubts
+    assert f"assuming that {dtype} stands for reflectances from 0 to 1" in doubt
+    raw = read_product(tmp_path, raw=True)
+    assert (raw.files[0].scale, raw.doubts) == (1, ())
 
 
 def test_two_flat_products_in_a_folder_are_refused_by_name(tmp_path):
@@ -366,6 +439,31 @@ def test_level_2_of_landsat_7_has_its_temperature_in_band_6(tmp_path):
     assert names(product) == ("B1", "B2", "B3", "B4", "B5", "B6", "B7")
     assert physical(product, "B6") == pytest.approx(10000 * 0.00341802 + 149)
     assert not any("missing" in note for note in product.notes)
+
+
+@pytest.mark.parametrize("prefix", ["", "scene_", "my fire.2020-"])
+def test_surface_reflectance_of_landsat_is_known_by_the_names_of_files_alone(tmp_path, prefix):
+    for number in range(2, 8):
+        fake.write_band(tmp_path / "clip" / f"{prefix}SR_B{number}.TIF", 9000 + number)
+    fake.write_band(tmp_path / "clip" / f"{prefix}QA_PIXEL.TIF")
+    assert is_product(tmp_path / "clip")
+    product = read_product(tmp_path / "clip")
+    assert names(product) == ("B2", "B3", "B4", "B5", "B6", "B7")
+    assert [file.band for file in product.files] == list(sensor("landsat8").bands)[1:7]
+    assert product.name == (prefix.rstrip("_.- ") or "clip")
+    assert product.doubts == ()
+    assert not product.scaled
+    assert product.coding is not None
+    assert (product.coding.scale, product.coding.offset) == (2.75e-5, -0.2)
+    assert read_product(tmp_path / "clip", raw=True).coding is None
+
+
+def test_surface_reflectance_that_may_be_of_another_landsat_is_a_doubt(tmp_path):
+    for number in (2, 3, 4):
+        fake.write_band(tmp_path / "clip" / f"SR_B{number}.TIF", 9000)
+    (doubt,) = read_product(tmp_path / "clip").doubts
+    assert "assuming Landsat 8" in doubt
+    assert "name the files by colour" in doubt
 
 
 def test_landsat_9_counts_as_landsat_8(tmp_path):
@@ -565,7 +663,22 @@ def test_other_folders_and_files_are_no_products(tmp_path):
 def test_a_folder_around_a_product_points_to_it(tmp_path):
     safe = fake.safe_product(tmp_path, bands=["B02"])
     assert not is_product(tmp_path)
-    assert safe.name in refusal(tmp_path)
+    assert f"Name the product in it: {safe}." in refusal(tmp_path)
+    with pytest.raises(InputError, match="Name the product in it"):
+        open_scene(tmp_path)
+    fake.safe_product(tmp_path, "L1C", bands=["B02"])
+    assert "Name one of the products in it" in refusal(tmp_path)
+
+
+def test_a_folder_of_band_files_with_other_names_is_refused_with_the_way_to_a_scene(tmp_path):
+    for number in range(3):
+        fake.write_band(tmp_path / f"channel{number}.tif")
+    text = refusal(tmp_path)
+    assert "name the files by colour (red.tif)" in text
+    assert "rio stack channel0.tif channel1.tif ... -o OUT.tif" in text
+    assert text.endswith("--bands.")
+    with pytest.raises(InputError, match="rio stack"):
+        open_scene(tmp_path)
 
 
 BOMB = '<!DOCTYPE b [<!ENTITY a "aaaaaaaaaa"><!ENTITY c "&a;&a;&a;&a;&a;&a;&a;&a;">]>'

@@ -147,7 +147,7 @@ def test_sentinels_and_blanks_count_only_if_the_scene_says_so():
     assert read(scene_of(values))[1].all()
     _, valid = read(scene_of(values, sentinels=(-9999.0,)))
     assert np.argwhere(~valid).tolist() == [[0, 0]]
-    _, valid = read(scene_of(values, zero_is_blank=True))
+    _, valid = read(scene_of(values, blanks=(0.0,)))
     assert np.argwhere(~valid).tolist() == [[1, 1]]
 
 
