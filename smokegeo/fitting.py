@@ -95,6 +95,8 @@ def rank_models(
     def rank(fit: Fit) -> tuple[Any, ...]:
         share = len(fit.used) / len(fit.card.bands)
         known = fit.card.resolution_m is not None if in_space else knows_pixels(fit.card, pixel_m)
+        # A drone's picture may have a place; with heat, all of the model's bands, it is one.
+        known |= share == 1 and fit.card.resolution_m is None and _may_be_drone(pixel_m)
         suits = share >= _ENOUGH and known
         unplaced = pixel_m is None and not in_space
         first = (share < 1, not suits) if unplaced else (not suits, share < 1)
@@ -118,6 +120,10 @@ def knows_pixels(card: Card, pixel_m: tuple[float, float] | None) -> bool:
     return 0.5 * low <= math.sqrt(pixel_m[0] * pixel_m[1]) <= 2 * high
 
 
+def _may_be_drone(pixel_m: tuple[float, float] | None) -> bool:
+    return pixel_m is not None and math.sqrt(pixel_m[0] * pixel_m[1]) <= _CAMERA_M
+
+
 def doubt_of(fit: Fit, pixel_m: tuple[float, float] | None) -> str | None:
     """Return why a model may not know pixels of this size; nothing is said of unplaced scenes."""
     card = fit.card
@@ -130,7 +136,7 @@ def doubt_of(fit: Fit, pixel_m: tuple[float, float] | None) -> str | None:
             f"the model was trained on pixels of {low:g} to {high:g} m; these are of {side:.3g} m"
         )
     # Of a model of the user's own, no size means that it is not known.
-    if side > _CAMERA_M and fit.path in bundled_models().values():
+    if not _may_be_drone(pixel_m) and fit.path in bundled_models().values():
         return f"the model was made for views of cameras, not for pixels of {side:.3g} m"
     return None
 

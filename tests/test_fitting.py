@@ -92,6 +92,8 @@ RGB = BandSet(sensor("mss").bands.subset(["red", "green", "blue"]).bands)
         (sensor("hss").bands, None, "hss"),
         (sensor("hss").bands, (2.0, 2.0), "hss"),  # red and NIR alone are no satellite's scene
         (sensor("mss").bands, (0.2, 0.2), "mss"),
+        (sensor("mss").bands, (1.0, 1.0), "mss"),  # heat at 1 m is a drone's
+        (RGB, (1.0, 1.0), "satellite"),
         (sensor("mss").bands, (30.0, 30.0), "satellite"),  # colours and heat of Landsat
     ],
 )
