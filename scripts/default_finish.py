@@ -18,6 +18,7 @@ from smokegeo.datasets.statistics import BandStatistics
 from smokegeo.modelfile import Card, load_model, save_model
 from smokegeo.models.mop import MoP
 from smokegeo.views import VIEWS
+from smokegeo.zoom import smoke_seen
 
 #: Samples of another seed for calibration and threshold.
 JUDGED = 300
@@ -58,6 +59,7 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
             "maximum": max(kind.maximum),
             "views": list(VIEWS),
             "limit": LIMIT,
+            "zooms": list(kind.zooms),
             **kind.facts,
         },
         training={
@@ -106,12 +108,13 @@ def weigh(kind: Kind, network: MoP, have: Sequence[Any]) -> tuple[Tensor, Tensor
     for number in range(JUDGED):
         sample = kind.make(number, 55, have, kind.size_px, False)
         image, available, target = as_tensors(kind, sample, number, 55)
-        background, smoke = network(image[None].float(), available[None])[0]
+        zooms = kind.zooms if sample.has.sum() >= kind.facts.get("zoom_bands", 1) else (1,)
+        smoke = smoke_seen(network, image[None].float(), available[None], zooms)[0]
         known = target != 255
-        votes.append((smoke - background)[known][::5])
+        votes.append(torch.logit(smoke.double()[known][::5], eps=1e-9))
         truth.append((target == 1)[known][::5])
         empty.append(torch.full_like(truth[-1], not bool((target == 1).any())))
-    return torch.cat(votes).double(), torch.cat(truth).double(), torch.cat(empty)
+    return torch.cat(votes), torch.cat(truth).double(), torch.cat(empty)
 
 
 def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from default_satellite import satellite_sample
 from torch import Tensor
 
 from smokegeo.bands import BandSet
+from smokegeo.blanks import fill_blanks
 from smokegeo.models.config import ABLATION
 from smokegeo.models.mop import MoP
 from smokegeo.sensors import sensor
@@ -47,6 +48,7 @@ class Kind:
     read: Callable[[Path], Sequence[Any]]
     make: Callable[[int, int, Sequence[Any], int, bool], Sample]
     facts: Mapping[str, Any]
+    zooms: tuple[int, ...] = (1,)  # enlargements the network looks at a scene with
 
     @property
     def dim(self) -> int:
@@ -77,7 +79,9 @@ KINDS = {
         "Smoke from above: blue, green, red, NIR, SWIR1, SWIR2, or some of them.",
         _satellite_backgrounds,
         _satellite,
-        {"min_bands": 2},
+        # Without infrared, clouds enlarged are taken for smoke.
+        {"min_bands": 2, "zoom_bands": 5},
+        (1, 2),  # plumes of some pixels are lost at a quarter of the resolution
     ),
     "mss": Kind(
         sensor("mss").bands,
@@ -154,6 +158,7 @@ def as_tensors(kind: Kind, sample: Sample, number: int, seed: int) -> tuple[Tens
     )
     places = np.flatnonzero(sample.has).tolist()
     channels = recipe.channels(sample.values[places], sample.valid, places)
+    fill_blanks(channels, sample.valid)
     return (
         torch.from_numpy(recipe.cut(channels)).half(),
         torch.tensor(recipe.available),

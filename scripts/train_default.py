@@ -36,6 +36,7 @@ from torch import Tensor
 
 from smokegeo.modelfile import load_model
 from smokegeo.models.mop import MoP
+from smokegeo.zoom import enlarge
 
 #: New samples per step, and how many of the latest ones a step draws from.
 NEW_PER_STEP, BUFFER = 1, 500
@@ -158,10 +159,14 @@ def first_sample(step: int, batch: int) -> int:
 
 
 def draw(kind: Kind, buffer: Sequence[Item], step: int, args: argparse.Namespace) -> Item:
-    """Return the batch of a step: its new samples, and others from the buffer."""
+    """Return the batch of a step: its new samples, and others from the buffer.
+
+    Where a network looks at enlarged scenes, too, some steps show it a few crops enlarged.
+    """
     rng = np.random.default_rng([args.seed, 1, step])
-    whole = step >= (1 - WHOLE_SHARE) * args.steps
-    count = max(2, args.batch // FEWER) if whole else args.batch
+    zoom = kind.zooms[step % len(kind.zooms)]
+    whole = zoom == 1 and step >= (1 - WHOLE_SHARE) * args.steps
+    count = max(2, args.batch // FEWER) if whole or zoom > 1 else args.batch
     new = [len(buffer) - 1 - i for i in range(NEW_PER_STEP)]
     old = rng.integers(0, len(buffer), count - len(new)).tolist()
     images, available, targets = [], [], []
@@ -174,7 +179,8 @@ def draw(kind: Kind, buffer: Sequence[Item], step: int, args: argparse.Namespace
         images.append(image.flip(2) if mirrored else image)
         targets.append(target.flip(1) if mirrored else target)
         available.append(there)
-    return torch.stack(images), torch.stack(available), torch.stack(targets)
+    labels = torch.stack(targets).repeat_interleave(zoom, 1).repeat_interleave(zoom, 2)
+    return enlarge(torch.stack(images), zoom), torch.stack(available), labels
 
 
 def crop(target: Tensor, side: int, rng: np.random.Generator) -> tuple[slice, slice]:

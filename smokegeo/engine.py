@@ -18,6 +18,7 @@ from smokegeo.errors import ModelError, UsageError
 from smokegeo.fitting import Fit
 from smokegeo.modelfile import Model, load_model
 from smokegeo.stitch import FULL
+from smokegeo.zoom import smoke_seen
 
 if TYPE_CHECKING:
     Network = Callable[[Tensor, Tensor | None], Tensor]
@@ -35,11 +36,15 @@ _MAX_THREADS = 16
 
 @dataclass(frozen=True)
 class Effort:
-    """How to run the network; none of it but `tta`, `device` and `backend` changes the result."""
+    """How to run the network; `batch` and `threads` do not change the result.
+
+    fast: do not look at a scene enlarged, even if the model's card asks for it.
+    """
 
     device: str = "auto"
     backend: str = "torch"
     tta: str = "none"
+    fast: bool = False
     batch: int | None = None
     threads: int | None = None
 
@@ -85,6 +90,8 @@ class Engine:
     def __init__(self, fit: Fit, effort: Effort, available: Sequence[bool] | None = None) -> None:
         self.effort = effort
         self.card = fit.card
+        zooms = self.card.zooms_for(len(fit.used))
+        self.zooms = zooms[:1] if effort.fast else zooms
         self._smoke = self.card.classes.index("smoke") if "smoke" in self.card.classes else 1
         self._network: Network
         with torch_threads(1):  # folding is many small products: threads would wait for each other
@@ -117,9 +124,8 @@ class Engine:
         views = TTA[self.effort.tta]
         total = torch.zeros((), device=x.device)
         for turns, mirrored in views:
-            seen = torch.rot90(x.flip(3) if mirrored else x, turns, (2, 3))
-            logits = self._network(seen.contiguous(), available)
-            smoke = logits.softmax(dim=1)[:, self._smoke]
+            turned = torch.rot90(x.flip(3) if mirrored else x, turns, (2, 3)).contiguous()
+            smoke = smoke_seen(self._network, turned, available, self.zooms, self._smoke)
             smoke = torch.rot90(smoke, -turns, (1, 2))
             total = total + (smoke.flip(2) if mirrored else smoke)
         mean = total / len(views)

@@ -19,6 +19,7 @@ from smokegeo.progress import track
 from smokegeo.radiometry import Scaling
 from smokegeo.torchgeo_api import frame_slices
 from smokegeo.views import make_recipe
+from smokegeo.zoom import smoke_seen
 
 
 def evaluate(model: Model, dataset: SmokeDataset, threshold: float | None = None) -> Report:
@@ -49,6 +50,7 @@ def probabilities(
     matching = matched(model, dataset)
     network = model.for_inference()
     card = model.card
+    zooms = card.zooms_for(sum(matching.available))
     as_measured = Scaling((1.0,) * len(card.bands), (0.0,) * len(card.bands), "").normaliser(card)
     queries = list(frame_slices(dataset))
     for query in track(queries, "scoring", len(queries)):
@@ -69,8 +71,8 @@ def probabilities(
         ready = torch.from_numpy(recipe.cut(channels))
         available = torch.tensor([recipe.available])
         with torch.inference_mode():
-            logits = network(ready[None], None if bool(available.all()) else available)
-            smoke = logits.softmax(dim=1)[0, 1].numpy()
+            there = None if bool(available.all()) else available
+            smoke = smoke_seen(network, ready[None], there, zooms)[0].numpy()
         record = dataset.records[int(sample["frame"])]
         yield record.id, record.scenarios, smoke, sample["mask"].numpy()
 

@@ -30,6 +30,8 @@ FORMAT = 1
 SUFFIX = ".safetensors"
 _KEY = "smokegeo_card"
 _MAX_HEADER_BYTES = 100_000_000
+#: Enlargements a card may ask for; more would show a network nothing new.
+_ZOOMS = (1, 2, 3, 4)
 #: What torch, timm and we raise when card and weights do not belong together.
 _UNFIT = (
     KeyError,
@@ -81,6 +83,10 @@ class Card:
         limit = self.input.get("limit")
         if limit is not None and not (isinstance(limit, (int, float)) and limit > 0):
             raise UsageError(f"card {self.name}: limit {limit!r} is no number above 0.")
+        if not self.zooms or any(zoom not in _ZOOMS for zoom in self.zooms):
+            raise UsageError(f"card {self.name}: zooms {self.zooms} are not some of {_ZOOMS}.")
+        if not isinstance(self.input.get("zoom_bands", 1), int):
+            raise UsageError(f"card {self.name}: zoom_bands is no whole number.")
         if not 0 <= self.overlap_px < self.tile_px:
             raise UsageError(
                 f"card {self.name}: tiles of {self.tile_px} px cannot overlap by {self.overlap_px}."
@@ -95,6 +101,15 @@ class Card:
     def views(self) -> tuple[str, ...]:
         """How the network sees each band; see `smokegeo.views`."""
         return tuple(self.input.get("views", (MEASURED,)))
+
+    @property
+    def zooms(self) -> tuple[int, ...]:
+        """The enlargements the network looks at a scene with; see `smokegeo.zoom`."""
+        return tuple(self.input.get("zooms", (1,)))
+
+    def zooms_for(self, bands: int) -> tuple[int, ...]:
+        """Return those for a scene with so many of the bands: with few, detail may mislead."""
+        return self.zooms if bands >= int(self.input.get("zoom_bands", 1)) else self.zooms[:1]
 
     @property
     def limit(self) -> float | None:

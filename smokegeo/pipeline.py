@@ -253,6 +253,7 @@ def provenance(scene: Scene, fit: Fit, threshold: float, request: Request) -> di
                 "tile": request.tile_px,
                 "overlap": request.overlap_px,
                 "tta": request.effort.tta,
+                "fast": request.effort.fast,
                 "backend": request.effort.backend,
                 "scale": request.scale,
                 "offset": request.offset,
@@ -289,7 +290,7 @@ def fingerprint(ready: Prepared) -> Mapping[str, Any]:
             recipe.limit,
         ],
         "tiles": [plan.grid.tile_px, plan.grid.overlap_px],
-        "network": [effort.device, effort.backend, effort.tta],
+        "network": [effort.device, effort.backend, effort.tta, effort.fast],
         "version": __version__,
     }
 

@@ -21,7 +21,7 @@ from smokegeo.sensors import sensor
 from smokegeo.stitch import FULL
 
 NAMES = ("red", "green", "blue", "nir")
-DARK, MEAN, BRIGHT = 1000, 4500, 8000
+DARK, MEAN, BRIGHT = 900, 4500, 8000
 
 
 class BrightEngine:
@@ -31,7 +31,7 @@ class BrightEngine:
     started: ClassVar[Path | None] = None  # made when the second tile begins: work is under way
 
     def __init__(self, fit: Fit, effort: Effort, available: object = None) -> None:
-        self.effort, self.card = effort, fit.card
+        self.effort, self.card, self.zooms = effort, fit.card, (1,)
         self.calls = 0
 
     def __call__(self, tiles: NDArray[np.float32]) -> NDArray[np.uint16]:

@@ -462,6 +462,20 @@ def test_a_camera_s_samples_are_never_turned(scripts):
         assert all(upright) is not turned
 
 
+def test_every_other_step_of_the_satellite_model_shows_a_few_crops_enlarged(scripts):
+    image = torch.rand(2, 256, 256, generator=torch.manual_seed(0)).half()
+    target = (image[0] > 0.5).to(torch.uint8)
+    item, kind = (image, torch.tensor([True, True]), target), scripts.kinds.KINDS["satellite"]
+    args = argparse.Namespace(seed=0, batch=8, steps=1000)
+    plain, enlarged = (scripts.train.draw(kind, [item] * 3, step, args) for step in (0, 1))
+    assert plain[0].shape == (8, 2, 128, 128)
+    assert enlarged[0].shape == (2, 2, 256, 256)
+    for images, _, labels in (plain, enlarged):  # labels stay on what they are of
+        assert labels.shape == images[:, 0].shape
+        bright = images[:, 0][labels == 1].mean() - images[:, 0][labels == 0].mean()
+        assert float(bright) > 0.2
+
+
 # Judging
 
 

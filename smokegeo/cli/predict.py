@@ -50,6 +50,11 @@ _FORMATS = ("gpkg", "geojson", "fgb", "parquet")
 @click.option("--tile", type=click.IntRange(32), help="Side of a tile in pixels. [the model's]")
 @click.option("--overlap", type=click.IntRange(0), help="Overlap of tiles in pixels. [the model's]")
 @click.option(
+    "--fast",
+    is_flag=True,
+    help="Do not look at the scene enlarged: several times as fast, but small plumes are missed.",
+)
+@click.option(
     "--tta",
     type=click.Choice(["none", "flip", "full"]),
     default="none",
