@@ -1,4 +1,4 @@
-"""Find out which bands a raster has, from whatever its metadata says.
+"""Find out which bands a raster has, from whatever its metadata (`rastermeta.py`) says.
 
 In this order: the user's explicit choice, GDAL's `IMAGERY` domain, ENVI's `wavelength`, band
 descriptions, colour interpretation, and last the number of bands. Descriptions that only count
@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from smokegeo.banddoubts import doubt_of_counting, doubt_of_heat, not_understood
 from smokegeo.bandnames import (
@@ -24,11 +21,15 @@ from smokegeo.bandnames import (
 )
 from smokegeo.bands import Band, BandSet
 from smokegeo.errors import InputError, UsageError
+from smokegeo.rastermeta import (
+    BandNumbers,
+    RasterMeta,
+    envi_numbers,
+    imagery_numbers,
+    is_filler,
+)
 from smokegeo.sensors import Sensor
 from smokegeo.sensors import sensor as find_sensor
-
-if TYPE_CHECKING:
-    from rasterio.io import DatasetReader
 
 #: What a bare number of bands most likely is.
 _BY_COUNT = {
@@ -55,48 +56,6 @@ _LEFT_OUT: Mapping[str, Sequence[tuple[str, ...]]] = {
 #: Colour interpretations that name a part of the spectrum.
 _SPECTRAL = {"red", "green", "blue", "coastal", "rededge", "nir", "swir", "mwir", "lwir", "tir"}
 
-#: ENVI's wavelength units, as factors to nm; those of frequencies and counters are not listed.
-_ENVI_UNITS = {
-    "nanometers": 1.0,
-    "nm": 1.0,
-    "micrometers": 1000.0,
-    "microns": 1000.0,
-    "um": 1000.0,
-    "μm": 1000.0,  # casefold turns the micro sign into this letter
-    "angstroms": 0.1,
-    "millimeters": 1e6,
-    "mm": 1e6,
-}
-
-#: How much of an alpha band is looked at, and the share of its pixels that two values must make up
-#: if it is a mask.
-_LOOK_PX, _MASK_SHARE = 512, 0.9
-
-#: Descriptions that programs fill in by themselves: `Band 1`, `Layer_2`, `3`, `Gray`.
-_FILLER = re.compile(r"(?:(?:band|layer|channel)[ _.-]?)?[\d.]*|gr[ae]y|undefined|unknown")
-
-
-@dataclass(frozen=True, slots=True)
-class RasterMeta:
-    """What a raster file says about its bands; one entry per band in each sequence.
-
-    `graded` are the one-based bands marked alpha whose pixels are of many values, unlike a mask's;
-    only those without a telling name are looked at.
-    """
-
-    descriptions: Sequence[str | None]
-    colours: Sequence[str] = ()
-    imagery: Sequence[Mapping[str, str]] = ()
-    envi: Mapping[str, str] = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
-    filename: str = ""
-    graded: Sequence[int] = ()
-
-    @property
-    def count(self) -> int:
-        """The number of raster bands, alpha included."""
-        return len(self.descriptions)
-
 
 @dataclass(frozen=True, slots=True)
 class BandReading:
@@ -110,43 +69,6 @@ class BandReading:
     source: str
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-def raster_meta(src: DatasetReader) -> RasterMeta:
-    """Collect the band metadata of an open raster."""
-    colours = tuple(colour.name for colour in src.colorinterp)
-    names = [text or "" for text in src.descriptions]
-    doubtful = [
-        index
-        for index, text, colour in zip(src.indexes, names, colours, strict=True)
-        if colour == "alpha" and (_is_filler(text) or text.strip() in ("T", "t"))
-    ]
-    return RasterMeta(
-        descriptions=tuple(src.descriptions),
-        colours=colours,
-        imagery=tuple(src.tags(i, ns="IMAGERY") for i in src.indexes),
-        envi=src.tags(ns="ENVI"),
-        tags=src.tags(),
-        filename=src.name.replace("\\", "/").rpartition("/")[2],
-        graded=tuple(i for i in doubtful if _is_graded(src, i)),
-    )
-
-
-def _is_graded(src: DatasetReader, index: int) -> bool:
-    """Say whether a band has more values than a mask, going by the middle of the raster."""
-    from smokegeo.scene.rasters import READ_ERRORS
-
-    height, width = (
-        min(_LOOK_PX, block, side)
-        for block, side in zip(src.block_shapes[index - 1], src.shape, strict=True)
-    )
-    row, column = (src.height - height) // 2, (src.width - width) // 2
-    try:
-        pixels = src.read(index, window=((row, row + height), (column, column + width)))
-    except READ_ERRORS:  # damage is found, and said, where the pixels are used
-        return False
-    counts = np.sort(np.unique(pixels, return_counts=True)[1])
-    return bool(counts[-2:].sum() < _MASK_SHARE * pixels.size)
 
 
 def read_bands(
@@ -175,7 +97,7 @@ def _without_counting(meta: RasterMeta) -> RasterMeta:
 
     def is_empty(index: int, text: str) -> bool:
         number = re.search(r"\d+", text)
-        return _is_filler(text) and (number is None or number[0].lstrip("0") == str(index))
+        return is_filler(text) and (number is None or number[0].lstrip("0") == str(index))
 
     texts = [text or "" for text in meta.descriptions]
     empty = [is_empty(index, text) for index, text in enumerate(texts, start=1)]
@@ -193,7 +115,7 @@ def _about_alpha(reading: BandReading, meta: RasterMeta) -> BandReading:
             continue
         if index in reading.indexes and is_auxiliary(text):
             notes.append(f"band {index} ({text}) is marked alpha; going by its name it is no mask")
-        if index in reading.indexes or not _is_filler(text):
+        if index in reading.indexes or not is_filler(text):
             continue
         taken = f"band {index} is marked alpha and taken for a mask"
         names = [*reading.bands.names]
@@ -219,17 +141,13 @@ def _data_indexes(meta: RasterMeta) -> tuple[int, ...]:
         spectral = parse_band_name(text, hint.name) or (
             meta.imagery and meta.imagery[index - 1].get("CENTRAL_WAVELENGTH_UM")
         )
-        if not _is_alpha(meta, index) or spectral or not (_is_filler(text) or is_validity(text)):
+        if not _is_alpha(meta, index) or spectral or not (is_filler(text) or is_validity(text)):
             keep.append(index)
     return tuple(keep)
 
 
 def _is_alpha(meta: RasterMeta, index: int) -> bool:
     return bool(meta.colours) and meta.colours[index - 1] == "alpha"
-
-
-def _is_filler(text: str) -> bool:
-    return _FILLER.fullmatch(text.casefold().strip()) is not None
 
 
 def _from_names(
@@ -302,56 +220,27 @@ def _in_preset(name: str, preset: Sensor) -> Band | None:
 
 
 def _from_imagery(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
-    if not meta.imagery:
-        return None
-    wavelengths, widths = [], []
-    for index in data:
-        tags = meta.imagery[index - 1]
-        wavelengths.append(_positive(tags.get("CENTRAL_WAVELENGTH_UM"), 1000))
-        widths.append(_positive(tags.get("FWHM_UM"), 1000))
-    return _from_numbers(meta, data, wavelengths, widths, "IMAGERY metadata")
+    return _from_numbers(meta, data, imagery_numbers(meta), "IMAGERY metadata")
 
 
 def _from_envi(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
-    envi = {key.casefold().replace(" ", "_"): value for key, value in meta.envi.items()}
-    numbers = _envi_list(envi.get("wavelength", ""))
-    if len(numbers) != meta.count:
-        return None
-    unit = envi.get("wavelength_units", "").strip().casefold()
-    if unit in ("", "unknown"):
-        # No sensor of ours sees below 100 nm or beyond 100 um.
-        factor = 1000.0 if max(n or 0 for n in numbers) < 100 else 1.0
-    elif unit in _ENVI_UNITS:
-        factor = _ENVI_UNITS[unit]
-    else:
-        return None
-    widths = _envi_list(envi.get("fwhm", ""))
-    if len(widths) != meta.count:
-        widths = [None] * meta.count
-    return _from_numbers(
-        meta,
-        data,
-        [_scaled(numbers[i - 1], factor) for i in data],
-        [_scaled(widths[i - 1], factor) for i in data],
-        "ENVI wavelength",
-    )
+    return _from_numbers(meta, data, envi_numbers(meta), "ENVI wavelength")
 
 
 def _from_numbers(
     meta: RasterMeta,
     data: tuple[int, ...],
-    wavelengths: Sequence[float | None],
-    widths: Sequence[float | None],
+    numbers: Sequence[BandNumbers],
     source: str,
 ) -> BandReading | None:
     """Build the reading from measured wavelengths; names come from the descriptions."""
-    if not any(wavelengths):
+    if not any(numbers[index - 1][0] for index in data if numbers):
         return None
     hint = guess_sensor([d or "" for d in meta.descriptions], meta.tags, meta.filename)
     found = []
-    for position, index in enumerate(data):
+    for index in data:
         description = (meta.descriptions[index - 1] or "").strip()
-        nm, fwhm = wavelengths[position], widths[position]
+        nm, fwhm = numbers[index - 1]
         if nm is None:  # a band without wavelength among others that have one
             known = parse_band_name(description, hint.name)
             found.append(known or Band(description or f"band {index}"))
@@ -405,7 +294,7 @@ def _with_colours(
         position: meta.colours[index - 1]
         for position, index in enumerate(data)
         if meta.colours and meta.colours[index - 1] in _SPECTRAL
-        if _is_filler(texts[position])
+        if is_filler(texts[position])
         if parse_band_name(texts[position], sensor) is None
     }
     if not {"red", "green", "blue"} <= set(colours.values()):
@@ -439,7 +328,7 @@ def _from_colours(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
 def _from_unknown(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
     """Keep names that a person gave but that mean nothing here, rather than count bands."""
     texts = [(meta.descriptions[index - 1] or "").strip() for index in data]
-    if all(map(_is_filler, texts)):
+    if all(map(is_filler, texts)):
         return None
     bands = [Band(text or f"band {index}") for index, text in zip(data, texts, strict=True)]
     return BandReading(
@@ -486,20 +375,3 @@ def _unique(bands: Sequence[Band], data: tuple[int, ...]) -> tuple[Band, ...]:
         else Band(f"{band.name} #{i}", band.wavelength_nm, band.fwhm_nm)
         for i, band in zip(data, bands, strict=True)
     )
-
-
-def _envi_list(text: str) -> list[float | None]:
-    items = [item for item in re.split(r"[,\s]+", text.strip().strip("{}").strip()) if item]
-    return [_positive(item) for item in items]
-
-
-def _positive(text: str | None, factor: float = 1.0) -> float | None:
-    try:
-        value = float(text) if text is not None else 0.0
-    except ValueError:
-        return None
-    return value * factor if 0 < value < float("inf") else None
-
-
-def _scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor

@@ -18,9 +18,10 @@ from rasterio.crs import CRS
 from rasterio.io import DatasetWriter
 from rasterio.transform import Affine
 
-from smokegeo.bandmeta import raster_meta, read_bands
+from smokegeo.bandmeta import read_bands
 from smokegeo.bands import Band, BandSet
 from smokegeo.errors import InputError, deepest_cause
+from smokegeo.rastermeta import raster_meta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,9 +9,10 @@ from rasterio.enums import ColorInterp
 from rasterio.errors import RasterioError
 from toy_scenes import damage_block, write_scene
 
-from smokegeo.bandmeta import RasterMeta, raster_meta, read_bands
+from smokegeo.bandmeta import read_bands
 from smokegeo.bands import match_bands
 from smokegeo.errors import InputError, UsageError
+from smokegeo.rastermeta import RasterMeta, raster_meta
 from smokegeo.sensors import sensor
 
 pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")

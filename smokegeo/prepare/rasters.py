@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from rasterio.errors import NotGeoreferencedWarning
 from rasterio.io import DatasetReader
 
-from smokegeo.bandmeta import raster_meta, read_bands
+from smokegeo.bandmeta import read_bands
 from smokegeo.bands import BandSet
 from smokegeo.labels import Place
 from smokegeo.prepare.faults import SampleFault
 from smokegeo.prepare.names import ENVI_SUFFIXES
 from smokegeo.prepare.native import Native, check_size
+from smokegeo.rastermeta import raster_meta
 
 
 def read_tiff(path: Path) -> Native:

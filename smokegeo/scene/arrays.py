@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rasterio.transform import Affine
 
-from smokegeo.bandmeta import RasterMeta, read_bands
+from smokegeo.bandmeta import read_bands
 from smokegeo.bands import BandSet
 from smokegeo.errors import InputError, UsageError
 from smokegeo.labels import Place
+from smokegeo.rastermeta import RasterMeta
 from smokegeo.scene.coding import coding_of
 from smokegeo.scene.georeference import PICTURE, check_place, parse_crs
 from smokegeo.scene.layers import Box, Valid, Values, physical, usable

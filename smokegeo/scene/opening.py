@@ -14,10 +14,11 @@ from rasterio.enums import ColorInterp
 from rasterio.io import DatasetReader
 from rasterio.transform import Affine
 
-from smokegeo.bandmeta import RasterMeta, raster_meta, read_bands
+from smokegeo.bandmeta import read_bands
 from smokegeo.bands import BandSet
 from smokegeo.errors import InputError, UsageError
 from smokegeo.files import sha256
+from smokegeo.rastermeta import RasterMeta, raster_meta
 from smokegeo.scene.areas import bbox_box, window_box
 from smokegeo.scene.arrays import array_scene
 from smokegeo.scene.coding import coding_of, sees_light

@@ -10,9 +10,10 @@ import numpy as np
 import rasterio
 from rasterio.windows import Window
 
-from smokegeo.bandmeta import raster_meta, read_bands
+from smokegeo.bandmeta import read_bands
 from smokegeo.bands import BandSet, match_bands
 from smokegeo.errors import InputError, SmokegeoError, deepest_cause
+from smokegeo.rastermeta import raster_meta
 from smokegeo.simulate.fields import Field, Shape
 from smokegeo.simulate.optics import THERMAL_NM
 from smokegeo.simulate.views import ImageryView

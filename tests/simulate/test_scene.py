@@ -6,8 +6,9 @@ import pytest
 import rasterio
 from rasterio.features import rasterize
 
-from smokegeo.bandmeta import raster_meta, read_bands
+from smokegeo.bandmeta import read_bands
 from smokegeo.errors import UsageError
+from smokegeo.rastermeta import raster_meta
 from smokegeo.sensors import sensor
 from smokegeo.simulate.scene import simulate_scene
 
