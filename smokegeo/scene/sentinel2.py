@@ -59,8 +59,7 @@ _GSD_M = dict(
 #: From this processing baseline on, 1000 is added to every stored value; from this day on, ESA
 #: made no product without it. Sen2Cor run by a user calls its baseline 99.99.
 _OFFSET_BASELINE, _OFFSET_DAY, _OWN_BASELINE = 400, "20220125", 9999
-#: What to do if the offset was assumed wrongly.
-_HARMONISED = "If the offset was taken off already (harmonised data), give --raw"
+#: What to do if no offset was assumed, and there is one.
 _ADDED = (
     "If 1000 was added to each, as ESA does since 2022, put the product's MTD_MSIL*.xml beside the "
     "bands, or give {}--scale 1 --offset -1000"
@@ -151,6 +150,7 @@ class _Facts:
     notes: list[str]
     doubts: list[str] = field(default_factory=list)
     scaled: bool = True
+    coding: Coding | None = None
 
 
 def _find(folder: Path, paths: Iterable[Path]) -> Found:
@@ -177,8 +177,16 @@ def _product(folder: Path, name: str, found: Found, facts: _Facts) -> Product:
     if coarse:
         notes.append(f"only coarser than the sensor saw them: {', '.join(sorted(coarse))}")
     files = band_files(folder, "sentinel2", found, facts.scaling, 0.0)
-    doubts = tuple(facts.doubts)
-    return Product(name, "sentinel2", files, facts.acquired, tuple(notes), doubts, facts.scaled)
+    return Product(
+        name,
+        "sentinel2",
+        files,
+        facts.acquired,
+        tuple(notes),
+        tuple(facts.doubts),
+        facts.scaled,
+        coding=facts.coding,
+    )
 
 
 def _metadata(path: Path) -> _Facts:
@@ -244,12 +252,16 @@ def _assumed(folder: Path, name: str, tags: Mapping[str, Tags], *, raw: bool) ->
             + _ADDED.format("")
         )
         return facts
-    offset = -0.1 if added else 0.0
+    if added:  # a date says nothing of what was done to the pixels since: they have a say
+        facts.doubts.append(
+            f"no MTD_MSIL*.xml: 1000 is taken off each value, going by {why}, unless they are too "
+            "dark for that. If it was taken off already (harmonised data), give --raw"
+        )
+        return replace(facts, coding=_added(why))
     facts.doubts.append(
-        f"no MTD_MSIL*.xml: assuming scale 0.0001 and offset {offset:g}, going by {why}. "
-        + (_HARMONISED if added else _ADDED.format("--raw "))
+        f"no MTD_MSIL*.xml: assuming scale 0.0001, going by {why}. " + _ADDED.format("--raw ")
     )
-    return replace(facts, scaling=lambda band: (1e-4, offset), scaled=True)
+    return replace(facts, scaling=lambda band: (1e-4, 0.0), scaled=True)
 
 
 def _of_browser(tags: Mapping[str, Tags]) -> _Facts:
@@ -284,8 +296,12 @@ def coding_of(name: str, tags: Mapping[str, str]) -> Coding | None:
         added, why = _has_offset(int(match[1])), f"processing baseline N{match[1]} in its name"
     else:
         return None
+    return _added(why) if added else None
+
+
+def _added(why: str) -> Coding:
     why = f"reflectances of Sentinel-2 with 1000 added, by {why}"
-    return Coding(1e-4, -0.1, _LEAST_ADDED, why) if added else None
+    return Coding(1e-4, -0.1, _LEAST_ADDED, why)
 
 
 def _has_offset(baseline: int) -> bool:

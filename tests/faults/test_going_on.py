@@ -66,17 +66,19 @@ def with_alpha(folder: Path) -> list[object]:
     return scene(pixels=pixels, names=NAMES, colorinterp=[*colours, ColorInterp.alpha])(folder)
 
 
-def band_files(*names: str, nodata: float | None = None, dtype: str = "uint16"):
+def band_files(
+    *names: str, options=("-q",), nodata: float | None = None, pixels=None, dtype: str = "uint16"
+):
     """Make a folder of one file for each of blue, green, red and near infrared."""
 
     def make(folder: Path) -> list[object]:
-        pixels = cube(FULL, dtype=dtype)
+        values = cube(FULL, dtype=dtype) if pixels is None else pixels
         if nodata is not None:
-            pixels[:, HOLE] = nodata
-        for name, band in zip(names, pixels, strict=True):
+            values[:, HOLE] = nodata
+        for name, band in zip(names, values, strict=True):
             path = folder / "bands" / f"{name}.tif"
             write_scene(path, band[None], names=None, nodata=nodata)
-        return [folder / "bands", "-q"]
+        return [folder / "bands", *options]
 
     return make
 
@@ -143,6 +145,8 @@ def block_lost() -> Smoke:
     return smoke
 
 
+#: Band files as they come in a product of 2022, without its metadata.
+DATED = [f"T33UVR_20220902T143741_{band}_20m" for band in ("B02", "B03", "B04", "B8A")]
 HALVES = {"scales": (1e-4,) * 4, "offsets": (-0.1,) * 4}
 
 CASES = [
@@ -202,11 +206,18 @@ CASES = [
         silent=(),
     ),
     Case(
-        "Sentinel-2 bands without metadata",
-        band_files(
-            *(f"T33UVR_20220902T143741_{band}_20m" for band in ("B02", "B03", "B04", "B8A"))
+        "Sentinel-2 bands without metadata, with 1000 added",
+        band_files(*DATED, options=(), pixels=cube(FULL, dark=1900, bright=9000)),
+        (
+            r"Warning: T33UVR_20220902T143741: no MTD.*1000 is taken off.*20220902.*--raw",
+            r"with 1000 added, by the date 20220902: times 0\.0001 and -0\.1",
         ),
-        (r"Warning: T33UVR_20220902T143741: .*offset -0\.1, going by the date 20220902.*--raw",),
+        silent=(),
+    ),
+    Case(
+        "Sentinel-2 bands without metadata, harmonised",
+        band_files(*DATED, options=(), pixels=cube(FULL, dark=300, bright=9000)),
+        (r"too dark to be reflectances of Sentinel-2 with 1000 added, by the date 20220902",),
         silent=(),
     ),
     Case(
