@@ -67,6 +67,7 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
             "command": command(args),
             "data": {"source": "simulated smoke", "imagery": credits(have)},
             **({"provisional": args.provisional} if args.provisional else {}),
+            **({"few": {"below": int(args.few[0]), "doubt": args.few[1]}} if args.few else {}),
             "frames": samples,
             "date": date.today().isoformat(),
             "threshold": f"the highest with an F1 within {100 * AS_GOOD:g} points of the best over "

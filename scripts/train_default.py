@@ -96,6 +96,12 @@ def arguments() -> argparse.Namespace:
         help="mss: which photographs take part; a number leaves that fold out",
     )
     parser.add_argument("--provisional", help="what to warn of at every use of the model")
+    parser.add_argument(
+        "--few",
+        nargs=2,
+        metavar=("BANDS", "DOUBT"),
+        help="what to warn of in scenes with fewer of the model's bands than so many",
+    )
     parser.add_argument("--install", action="store_true", help="put the model into the package")
     return parser.parse_args()
 

@@ -158,6 +158,11 @@ def refuse_misfit(scene: Scene, fit: Fit, least: int | None = None) -> None:
             log.warning("%s: %s", scene.name, doubt)
         if doubt := card.training.get("provisional"):
             log.warning("model '%s' is provisional: %s", card.name, doubt)
+        if doubt := card.doubt_for(len(fit.used)):
+            log.warning(
+                "%s has %d of the model's %d bands; %s",
+                *(scene.name, len(fit.used), len(card.bands), doubt),
+            )
         return
     least = needed if least is None else least
     if len(scene.bands) == 1 and least > 1:

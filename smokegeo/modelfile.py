@@ -87,6 +87,9 @@ class Card:
             raise UsageError(f"card {self.name}: zooms {self.zooms} are not some of {_ZOOMS}.")
         if not isinstance(self.input.get("zoom_bands", 1), int):
             raise UsageError(f"card {self.name}: zoom_bands is no whole number.")
+        few = self.training.get("few")
+        if few is not None and not (isinstance(few, Mapping) and isinstance(few.get("below"), int)):
+            raise UsageError(f"card {self.name}: few says not below how many bands.")
         if not 0 <= self.overlap_px < self.tile_px:
             raise UsageError(
                 f"card {self.name}: tiles of {self.tile_px} px cannot overlap by {self.overlap_px}."
@@ -110,6 +113,13 @@ class Card:
     def zooms_for(self, bands: int) -> tuple[int, ...]:
         """Return those for a scene with so many of the bands: with few, detail may mislead."""
         return self.zooms if bands >= int(self.input.get("zoom_bands", 1)) else self.zooms[:1]
+
+    def doubt_for(self, bands: int) -> str | None:
+        """Return what is known to be worse in a scene with so many of the bands, if anything."""
+        few = self.training.get("few")
+        if not few or bands >= few["below"]:
+            return None
+        return f"with fewer than {few['below']}, {few.get('doubt', 'expect worse results')}"
 
     @property
     def limit(self) -> float | None:

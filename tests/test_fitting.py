@@ -260,3 +260,14 @@ def test_without_bundled_models_one_must_be_named(monkeypatch):
     monkeypatch.setattr("smokegeo.fitting.bundled_models", dict)
     with pytest.raises(ModelError, match="--model"):
         fit_model(scene("satellite"))
+
+
+@pytest.mark.parametrize(("count", "warned"), [(4, True), (5, False), (6, False)])
+def test_what_a_model_is_known_to_miss_with_few_bands_is_a_warning(tmp_path, caplog, count, warned):
+    few = {"few": {"below": 5, "doubt": "thin smoke is missed"}}
+    path = save_toy(tmp_path / "toy.safetensors", "satellite", training=few)
+    bands = BandSet(sensor("satellite").bands.bands[:count])
+    with caplog.at_level(logging.WARNING, logger="smokegeo"):
+        fit_model(scene(bands), path)
+    said = f"has {count} of the model's 6 bands; with fewer than 5, thin smoke is missed"
+    assert (said in caplog.text) is warned

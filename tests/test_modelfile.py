@@ -17,6 +17,7 @@ import pytest
 import torch
 from random_networks import last_absent, random_image, random_network
 from safetensors.torch import load_file, save_file
+from toy_models import save_toy
 
 from smokegeo.bands import Band, BandSet
 from smokegeo.datasets.statistics import BandStatistics
@@ -430,3 +431,8 @@ def test_a_model_file_can_be_read_by_whom_other_files_can(model, tmp_path):
     (tmp_path / "other").write_text("")
     save_model(tmp_path / "m.safetensors", make_card(), model.state_dict())
     assert (tmp_path / "m.safetensors").stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_a_card_must_say_below_how_many_bands_its_doubt_holds(tmp_path):
+    with pytest.raises(UsageError, match="few says not below how many bands"):
+        save_toy(tmp_path / "toy.safetensors", training={"few": {"doubt": "less is found"}})
