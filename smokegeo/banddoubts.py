@@ -82,3 +82,22 @@ def doubt_of_heat(
         f"band {indexes[at]} ({texts[at]}) is taken for {taken}; if it is {else_}, give "
         f"--bands {','.join(names)}"
     )
+
+
+def doubt_of_repeats(bands: Sequence[Band], indexes: Sequence[int]) -> str | None:
+    """Say which bands are there more than once, as in a file of two dates."""
+    places: dict[Band, list[int]] = {}
+    for band, index in zip(bands, indexes, strict=True):
+        if band.wavelength_nm is not None:
+            places.setdefault(band, []).append(index)
+    words = [
+        f"{band.name} is there {len(at)} times (bands {', '.join(map(str, at))})"
+        for band, at in places.items()
+        if len(at) > 1
+    ]
+    if not words:
+        return None
+    others = f", {len(words) - 1} more likewise" if len(words) > 1 else ""
+    return (
+        f"{words[0]}{others}; the first is used. Choose with --bands, - for each one to leave out"
+    )

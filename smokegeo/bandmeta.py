@@ -2,16 +2,20 @@
 
 In this order: the user's explicit choice, GDAL's `IMAGERY` domain, ENVI's `wavelength`, band
 descriptions, colour interpretation, and last the number of bands. Descriptions that only count
-(`Band 1`, `Band 2`, ...) are none.
+(`Band 1`, `Band 2`, ...) are none; numbers like 490, 560, 665 are wavelengths.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from smokegeo.banddoubts import doubt_of_counting, doubt_of_heat, not_understood
+from smokegeo.banddoubts import (
+    doubt_of_counting,
+    doubt_of_heat,
+    doubt_of_repeats,
+    not_understood,
+)
 from smokegeo.bandnames import (
     guess_sensor,
     is_auxiliary,
@@ -24,6 +28,7 @@ from smokegeo.errors import InputError, UsageError
 from smokegeo.rastermeta import (
     BandNumbers,
     RasterMeta,
+    bare_wavelengths,
     envi_numbers,
     imagery_numbers,
     is_filler,
@@ -33,14 +38,17 @@ from smokegeo.sensors import sensor as find_sensor
 
 #: What a bare number of bands most likely is.
 _BY_COUNT = {
-    3: ("mss", 3, "red, green, blue"),
-    4: ("naip", 4, "red, green, blue, near infrared"),
-    5: ("rededge_mx", 5, "MicaSense RedEdge"),
-    6: ("satellite", 6, "blue, green, red, near infrared and two short-wave infrared bands"),
-    8: ("planetscope8", 8, "PlanetScope SuperDove"),
-    13: ("sentinel2", 13, "Sentinel-2"),
-    25: ("hss", 25, "the 25 bands of HSSDataset"),
+    3: ("mss", "red, green, blue"),
+    4: ("naip", "red, green, blue, near infrared"),
+    5: ("rededge_mx", "MicaSense RedEdge"),
+    6: ("satellite", "blue, green, red, near infrared and two short-wave infrared bands"),
+    8: ("planetscope8", "PlanetScope SuperDove"),
+    13: ("sentinel2", "Sentinel-2"),
+    25: ("hss", "the 25 bands of HSSDataset"),
 }
+
+#: What stands for a band to leave out.
+_SKIPPED = "-"
 
 #: Counts that mean no instrument in particular, whatever sensor the file's name tells of.
 _ANY_SENSOR = (3, 4, 6)
@@ -76,7 +84,8 @@ def read_bands(
 ) -> BandReading:
     """Say which bands the raster has; `sensor` or `bands` override what the file says.
 
-    `bands` names every data band in order, `red,green,blue,nir` or `490nm,560nm,665nm`.
+    `bands` names every data band in order, `red,green,blue,nir` or `490nm,560nm,665nm`; `-` is one
+    to leave out.
     """
     meta = _without_counting(meta)
     data = _data_indexes(meta)
@@ -84,7 +93,14 @@ def read_bands(
         return _from_names(bands, sensor, meta, data)
     if sensor is not None:
         return _from_sensor(sensor, meta, data)
-    readers = (_from_imagery, _from_envi, _from_descriptions, _from_colours, _from_unknown)
+    readers = (
+        _from_imagery,
+        _from_envi,
+        _from_wavelengths,
+        _from_descriptions,
+        _from_colours,
+        _from_unknown,
+    )
     for reader in readers:
         reading = reader(meta, data)
         if reading is not None:
@@ -94,13 +110,8 @@ def read_bands(
 
 def _without_counting(meta: RasterMeta) -> RasterMeta:
     """Drop descriptions that programs fill in, if none but those of masks are a person's."""
-
-    def is_empty(index: int, text: str) -> bool:
-        number = re.search(r"\d+", text)
-        return is_filler(text) and (number is None or number[0].lstrip("0") == str(index))
-
     texts = [text or "" for text in meta.descriptions]
-    empty = [is_empty(index, text) for index, text in enumerate(texts, start=1)]
+    empty = [is_filler(text, index) for index, text in enumerate(texts, start=1)]
     if not all(e or is_auxiliary(t) or is_validity(t) for e, t in zip(empty, texts, strict=True)):
         return meta
     told = (None if e else text for e, text in zip(empty, texts, strict=True))
@@ -115,7 +126,7 @@ def _about_alpha(reading: BandReading, meta: RasterMeta) -> BandReading:
             continue
         if index in reading.indexes and is_auxiliary(text):
             notes.append(f"band {index} ({text}) is marked alpha; going by its name it is no mask")
-        if index in reading.indexes or not is_filler(text):
+        if index in reading.indexes or not is_filler(text, index):
             continue
         taken = f"band {index} is marked alpha and taken for a mask"
         names = [*reading.bands.names]
@@ -141,7 +152,8 @@ def _data_indexes(meta: RasterMeta) -> tuple[int, ...]:
         spectral = parse_band_name(text, hint.name) or (
             meta.imagery and meta.imagery[index - 1].get("CENTRAL_WAVELENGTH_UM")
         )
-        if not _is_alpha(meta, index) or spectral or not (is_filler(text) or is_validity(text)):
+        masks = is_filler(text, index) or is_validity(text)
+        if not _is_alpha(meta, index) or spectral or not masks:
             keep.append(index)
     return tuple(keep)
 
@@ -156,23 +168,53 @@ def _from_names(
     names = [name.strip() for name in text.split(",") if name.strip()]
     if len(names) not in (len(data), meta.count):
         raise UsageError(
-            f"--bands names {len(names)} bands, the raster has {len(data)}; name each one in order."
+            f"--bands names {len(names)} bands, the raster has {len(data)}; name each one in "
+            f"order, {_SKIPPED} for one to leave out."
         )
     indexes = data if len(names) == len(data) else tuple(range(1, meta.count + 1))
+    indexes = tuple(i for i, n in zip(indexes, names, strict=True) if n != _SKIPPED)
+    names = named_bands(text)
+    if not names:
+        raise UsageError("--bands leaves out all bands; name those to look at.")
     if sensor is not None:
         preset = find_sensor(sensor)
         chosen = tuple(
             _in_preset(name, preset) or preset.bands[preset.bands.index(name)] for name in names
         )
+        _refuse_twice(chosen)
         return BandReading(BandSet(chosen, preset.name), indexes, "explicit choice")
     hint = guess_sensor(names, meta.tags, meta.filename)
     found = [parse_band_name(name, hint.name) for name in names]
+    if numbers := bare_wavelengths(names):
+        found = [_at(nm) for nm in numbers]
     warnings = [hint.warning] if hint.warning else []
     warnings += [
         f"band {n} is not understood" for n, band in zip(names, found, strict=True) if not band
     ]
     bands = tuple(band or Band(name) for name, band in zip(names, found, strict=True))
+    _refuse_twice(bands)
     return BandReading(BandSet(bands), indexes, "explicit choice", tuple(warnings))
+
+
+def named_bands(text: str) -> list[str]:
+    """Return the names in what a user says of the bands, without those to leave out."""
+    names = (name.strip() for name in text.split(","))
+    return [name for name in names if name not in ("", _SKIPPED)]
+
+
+def _refuse_twice(bands: Sequence[Band]) -> None:
+    """Refuse one name for two bands, with a way to leave one out."""
+    names = [band.name.casefold() for band in bands]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                f"--bands names {name} twice; put {_SKIPPED} for each band to leave out, as in "
+                f"red,green,blue,nir,{_SKIPPED},{_SKIPPED}."
+            )
+
+
+def _at(nm: float) -> Band:
+    return Band(f"{nm:g}nm", nm)
 
 
 def _from_sensor(name: str, meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
@@ -187,9 +229,9 @@ def _from_sensor(name: str, meta: RasterMeta, data: tuple[int, ...]) -> BandRead
             break
         found.append(band)
     if len(found) == len(data):  # described, perhaps a subset or in another order
-        doubt = doubt_of_counting(texts, preset.name)
+        doubts = (doubt_of_counting(texts, preset.name), doubt_of_repeats(found, data))
         bands = BandSet(_unique(found, data), preset.name)
-        return BandReading(bands, data, source, (doubt,) if doubt else ())
+        return BandReading(bands, data, source, tuple(filter(None, doubts)))
     if len(preset.bands) == len(data):
         return BandReading(preset.bands, data, source)
     stack = None if any(texts) else _stack(preset, len(data))
@@ -249,7 +291,23 @@ def _from_numbers(
         found.append(
             Band(description if short else f"{nm:g}nm", round(nm, 3), fwhm and round(fwhm, 3))
         )
-    return BandReading(BandSet(_unique(found, data)), data, source)
+    doubt = doubt_of_repeats(found, data)
+    return BandReading(BandSet(_unique(found, data)), data, source, (doubt,) if doubt else ())
+
+
+def _from_wavelengths(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
+    """Read descriptions that are numbers, if all are, as wavelengths."""
+    found = [_at(nm) for nm in bare_wavelengths([meta.descriptions[i - 1] or "" for i in data])]
+    if not found:
+        return None
+    taken = f"band names {', '.join((meta.descriptions[i - 1] or '').strip() for i in data[:3])}"
+    doubts = (
+        f"{taken}{', ...' if len(data) > 3 else ''} are taken for wavelengths (say --bands if not)",
+        doubt_of_repeats(found, data),
+    )
+    return BandReading(
+        BandSet(_unique(found, data)), data, "band descriptions", tuple(filter(None, doubts))
+    )
 
 
 def _from_descriptions(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
@@ -267,15 +325,16 @@ def _from_descriptions(meta: RasterMeta, data: tuple[int, ...]) -> BandReading |
         band.name if band else text if other else None
         for band, text, other in zip(found, texts, auxiliary, strict=True)
     ]
-    doubts = (
-        hint.warning or doubt_of_counting(texts, hint.name),
-        heat,
-        not_understood(names, texts, data),
-    )
     bands = [
         band or Band(text or f"band {index}")
         for index, text, band in zip(data, texts, found, strict=True)
     ]
+    doubts = (
+        hint.warning or doubt_of_counting(texts, hint.name),
+        heat,
+        not_understood(names, texts, data),
+        doubt_of_repeats(bands, data),
+    )
     unique = _unique(bands, data)
     named = all(band is not None for band in found) and unique == tuple(bands)
     in_sensor = (
@@ -294,7 +353,7 @@ def _with_colours(
         position: meta.colours[index - 1]
         for position, index in enumerate(data)
         if meta.colours and meta.colours[index - 1] in _SPECTRAL
-        if is_filler(texts[position])
+        if is_filler(texts[position], index)
         if parse_band_name(texts[position], sensor) is None
     }
     if not {"red", "green", "blue"} <= set(colours.values()):
@@ -315,11 +374,11 @@ def _from_colours(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
         found[3] = parse_band_name("nir")
         assumed = "band 4 has no name; assuming near infrared"
     names = [None if band is None else band.name for band in found]
-    doubts = (assumed, not_understood(names, texts, data))
     bands = [
         band or Band(text or f"band {index}")
         for index, text, band in zip(data, texts, found, strict=True)
     ]
+    doubts = (assumed, not_understood(names, texts, data), doubt_of_repeats(bands, data))
     return BandReading(
         BandSet(_unique(bands, data)), data, "colour interpretation", tuple(filter(None, doubts))
     )
@@ -328,7 +387,7 @@ def _from_colours(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
 def _from_unknown(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
     """Keep names that a person gave but that mean nothing here, rather than count bands."""
     texts = [(meta.descriptions[index - 1] or "").strip() for index in data]
-    if all(map(is_filler, texts)):
+    if all(map(is_filler, texts, data)):
         return None
     bands = [Band(text or f"band {index}") for index, text in zip(data, texts, strict=True)]
     return BandReading(
@@ -350,7 +409,7 @@ def _from_count(meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
         why = f"there are {count} and the file's name or tags tell of it"
         bands = stack.bands
     elif guess is not None and (clue is None or count in _ANY_SENSOR):
-        preset, _, words = guess
+        preset, words = guess
         why = f"there are {count}"
         bands = find_sensor(preset).bands.bands[:count]
     else:
@@ -358,7 +417,9 @@ def _from_count(meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
         return BandReading(
             nameless, data, "band count", ("bands have no names; say which they are with --bands",)
         )
-    warning = f"bands have no names; assuming {words} because {why}"
+    warning = (
+        f"bands have no names; assuming {words} because {why} (say --bands or --sensor if not)"
+    )
     return BandReading(BandSet(bands), data, "band count", (warning,))
 
 

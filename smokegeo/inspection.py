@@ -79,7 +79,8 @@ class Inspection:
         ]
         for i, band in enumerate(scene.bands):
             nm = "-" if band.wavelength_nm is None else f"{band.wavelength_nm:g} nm"
-            spread = f"{in_digits(self.found.low[i])} to {in_digits(self.found.high[i])}"
+            low, high = (in_digits(found[i]) for found in (self.found.low, self.found.high))
+            spread = "no valid pixels" if self.found.empty else f"{low} to {high}"
             out.append(f"    {i + 1:>3} {band.name:<12} {nm:>9}   {spread}")
         if self.model is None:
             out.append("  model      none of the bundled ones fits; name one with --model")
@@ -114,7 +115,7 @@ def inspect(scene: Scene, request: Request) -> Inspection:
         pixel,
         card.name,
         tuple(plan.fit.matching.lines()),
-        ready.units,
+        ready.plan.units,
         threshold,
         estimate(plan.scene, plan.grid, ready.engine),
         () if doubt is None else (doubt,),

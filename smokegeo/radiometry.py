@@ -122,11 +122,7 @@ class _Light:
 
     @property
     def words(self) -> str:
-        return f"{self.stored} values {self.top}"
-
-    @property
-    def top(self) -> str:
-        return "no valid pixels" if math.isnan(self.high) else f"up to {in_digits(self.high)}"
+        return f"{self.stored} values up to {in_digits(self.high)}"
 
 
 def _look_at_light(
@@ -154,11 +150,13 @@ def _is_measured(seen: _Light, dark: float, card: Card) -> bool:
 
     Pictures have 8 bits. Counts of a sensor lie far from 0 even in the dark, in every band.
     """
+    if math.isnan(dark):  # nothing to judge by
+        return True
     if card.input.get("dtype") == "uint8":  # a camera's model: pictures are what it knows
         return True
     if seen.dtype == "uint8":
         return False
-    return math.isnan(dark) or dark < _DARKEST * _card_full(card)
+    return dark < _DARKEST * _card_full(card)
 
 
 def _pattern_only(scene: Scene, seen: _Light, theirs: float) -> str:
@@ -249,8 +247,10 @@ def _light_units(
         ours = _SCALED_FULL  # nothing is dark: counts with an offset, not a picture of 16 bits
     elif ours == _SCALED_FULL and theirs != _EIGHT_BITS and trained < _DARK * theirs:
         _warn_added(scene, seen, theirs)
+    if math.isnan(seen.high):
+        return theirs / ours, 0.0, "no valid pixels to tell them by"
     if ours == theirs:
-        return 1.0, 0.0, f"{seen.words}, as the model knows them{spared}"
+        return 1.0, 0.0, f"{seen.words}, read as {_meaning(theirs)}{spared}"
     return (
         theirs / ours,
         0.0,
@@ -259,6 +259,16 @@ def _light_units(
             f"{theirs:g}: times {theirs / ours:g} (--scale decides otherwise){spared}"
         ),
     )
+
+
+def _meaning(full: float) -> str:
+    """Say what numbers are, by the one that stands for "all light reflected"."""
+    return {
+        1.0: "reflectance from 0 to 1",
+        100.0: "reflectance in percent",
+        _EIGHT_BITS: "a picture of 8 bits",
+        _SCALED_FULL: "reflectance x 10000",
+    }.get(full, f"brightness up to {full:g}")
 
 
 def _can_be_coded(scene: Scene, seen: _Light) -> bool:

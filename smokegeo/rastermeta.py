@@ -33,7 +33,12 @@ _ENVI_UNITS = {
 _LOOK_PX, _MASK_SHARE = 512, 0.9
 
 #: Descriptions that programs fill in by themselves: `Band 1`, `Layer_2`, `3`, `Gray`.
-_FILLER = re.compile(r"(?:(?:band|layer|channel)[ _.-]?)?[\d.]*|gr[ae]y|undefined|unknown")
+_FILLER = re.compile(
+    r"(?:(?:band|layer|channel)[ _.-]?)?(?P<number>\d*(?:\.\d+)?)\.?|gr[ae]y|undefined|unknown"
+)
+#: Bare numbers that are wavelengths, as (lowest, highest, factor to nm); those that are years.
+_BARE = ((350.0, 2500.0, 1.0), (0.35, 2.5, 1000.0))
+_YEARS = range(1970, 2041)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ def raster_meta(src: DatasetReader) -> RasterMeta:
     doubtful = [
         index
         for index, text, colour in zip(src.indexes, names, colours, strict=True)
-        if colour == "alpha" and (is_filler(text) or text.strip() in ("T", "t"))
+        if colour == "alpha" and (is_filler(text, index) or text.strip() in ("T", "t"))
     ]
     return RasterMeta(
         descriptions=tuple(src.descriptions),
@@ -95,9 +100,28 @@ def _is_graded(src: DatasetReader, index: int) -> bool:
     return bool(counts[-2:].sum() < _MASK_SHARE * pixels.size)
 
 
-def is_filler(text: str) -> bool:
-    """Say whether a description is one that programs fill in by themselves, or none."""
-    return _FILLER.fullmatch(text.casefold().strip()) is not None
+def is_filler(text: str, index: int) -> bool:
+    """Say whether a description is one that programs fill in by themselves, or none.
+
+    They number bands, from one as `index` does or from zero; any other number is a person's.
+    """
+    match = _FILLER.fullmatch(text.casefold().strip())
+    return match is not None and (
+        not match["number"] or float(match["number"]) in (index, index - 1)
+    )
+
+
+def bare_wavelengths(texts: Sequence[str]) -> list[float]:
+    """Return the wavelengths in nm if all texts are such numbers without a unit, else nothing."""
+    if not all(re.fullmatch(r"\d+(?:\.\d*)?|\.\d+", text.strip()) for text in texts):
+        return []
+    numbers = [float(text) for text in texts]
+    if all(number in _YEARS for number in numbers):
+        return []
+    for low, high, factor in _BARE:
+        if numbers and all(low <= number <= high for number in numbers):
+            return [round(number * factor, 3) for number in numbers]
+    return []
 
 
 def imagery_numbers(meta: RasterMeta) -> list[BandNumbers]:

@@ -16,9 +16,11 @@ from smokegeo.scene.scene import SENTINELS, Scene
 
 log = logging.getLogger(__name__)
 
-#: Samples along each axis, and their side; small scenes are read whole.
+#: Samples along each axis, and their side; small scenes are read whole. Of more bands than that
+#: smaller samples are taken, or hundreds of them would not fit into memory.
 _SAMPLES = 8
 _SIDE_PX = 128
+_FEW_BANDS = 32
 #: Numbers that files hold in every band where there is nothing, and the share of pixels from which
 #: on they are taken for missing data.
 _ZERO, _FULL = 0.0, 65_535.0
@@ -59,7 +61,7 @@ class Survey:
 
 def survey(scene: Scene, bands: Sequence[int]) -> Survey:
     """Sample a scene: shares of unusable pixels, and percentiles 0.5 and 99.5 of each band."""
-    boxes = sample_boxes(scene.width, scene.height)
+    boxes = sample_boxes(scene.width, scene.height, len(bands))
     threads = min(_THREADS, len(boxes))
     with block_cache(_CACHE_BYTES), ThreadPoolExecutor(threads) as pool:
         groups = [boxes[first::threads] for first in range(threads)]
@@ -75,7 +77,7 @@ def survey(scene: Scene, bands: Sequence[int]) -> Survey:
     if pixels.shape[1] == 0:
         nothing = (float("nan"),) * len(bands)
         return Survey(0.0, *shares, *(nothing,) * 5, (True,) * len(bands))
-    # Band by band: copies of hundreds of them would not fit into memory.
+    # Band by band, without copies of all.
     low, high = np.array([np.percentile(band, (0.5, 99.5)) for band in pixels]).T
     return Survey(
         pixels.shape[1] / total,
@@ -161,16 +163,17 @@ def look_for_blanks(scene: Scene, found: Survey, bands: Sequence[int]) -> tuple[
     return scene, survey(scene.entire, bands)
 
 
-def sample_boxes(width: int, height: int) -> list[Box]:
+def sample_boxes(width: int, height: int, bands: int = 1) -> list[Box]:
     """Return boxes spread evenly over the scene; the whole of a small one."""
-    if width * height <= (_SAMPLES * _SIDE_PX) ** 2:
+    side = int(_SIDE_PX * min(1.0, _FEW_BANDS / bands) ** 0.5)
+    if width * height <= (_SAMPLES * side) ** 2:
         return [Box(0, 0, width, height)]
-    rows, columns = _places(height), _places(width)
+    rows, columns = _places(height, side), _places(width, side)
     return [Box(x, y, w, h) for y, h in rows for x, w in columns]
 
 
-def _places(length: int) -> list[tuple[int, int]]:
-    side = min(_SIDE_PX, length)
+def _places(length: int, most: int) -> list[tuple[int, int]]:
+    side = min(most, length)
     count = min(_SAMPLES, length // side)
     if count == 1:
         return [((length - side) // 2, side)]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from smokegeo.banddoubts import doubt_of_counting, not_understood
+from smokegeo.banddoubts import doubt_of_counting, doubt_of_repeats, not_understood
+from smokegeo.bands import Band
 
 
 def test_nothing_is_said_of_bands_that_are_known():
@@ -40,3 +41,17 @@ def test_what_is_not_understood_is_told_with_the_remedy(names, texts, said, exam
 )
 def test_numbers_that_are_the_sensors_own_are_not_doubted(texts, sensor):
     assert doubt_of_counting(texts, sensor) is None
+
+
+def test_bands_that_are_there_twice_are_told_once():
+    red, green, blue, heat = (
+        Band(n, nm) for n, nm in (("r", 655), ("g", 560), ("b", 480), ("t", None))
+    )
+    assert doubt_of_repeats((red, green, heat, heat), (1, 2, 3, 4)) is None
+    assert doubt_of_repeats((red, Band("r", 665)), (1, 2)) is None  # two bands of one name
+    said = doubt_of_repeats((red, green, blue, red, red), (1, 2, 3, 5, 6))
+    assert said is not None
+    assert said.startswith("r is there 3 times (bands 1, 5, 6); the first is used. Choose with")
+    said = doubt_of_repeats((red, green, red, green), (1, 2, 3, 4))
+    assert said is not None
+    assert said.startswith("r is there 2 times (bands 1, 3), 1 more likewise; the first is used")

@@ -166,8 +166,21 @@ class TestExplicit:
         assert read_bands(meta, bands="red,green,blue,nir").indexes == (1, 2, 3, 4)
 
     def test_a_name_given_twice_is_refused(self):
-        with pytest.raises(UsageError, match="red is listed twice"):
+        with pytest.raises(UsageError, match="--bands names red twice; put - for each band"):
             read_bands(RasterMeta((None,) * 2), bands="red,Red")
+
+    def test_a_dash_leaves_a_band_out(self):
+        meta = RasterMeta((None,) * 6)
+        reading = read_bands(meta, bands="red,green,-,nir,-,-")
+        assert (reading.bands.names, reading.indexes) == (("red", "green", "nir"), (1, 2, 4))
+        reading = read_bands(meta, sensor="sentinel2", bands="B4,-,B3,-,-,-")
+        assert (reading.bands.names, reading.indexes) == (("B04", "B03"), (1, 3))
+        with pytest.raises(UsageError, match="leaves out all bands"):
+            read_bands(meta, bands="-,-,-,-,-,-")
+
+    def test_numbers_are_wavelengths(self):
+        reading = read_bands(RasterMeta((None,) * 3), bands="490,560,-")
+        assert (rounded(reading), reading.warnings) == ([490, 560], ())
 
 
 class TestImagery:
@@ -329,6 +342,7 @@ class TestDescriptions:
         reading = read_bands(RasterMeta(texts, filename=filename))
         assert reading.bands.bands == sensor("satellite").bands.bands
         assert "bands have no names; assuming blue, green" in reading.warnings[0]
+        assert reading.warnings[0].endswith("(say --bands or --sensor if not)")
 
     def test_thirteen_counted_bands_of_sentinel_2_keep_their_order(self):
         texts = tuple(f"Band {i}" for i in range(1, 14))
@@ -373,6 +387,32 @@ class TestDescriptions:
         reading = read_bands(RasterMeta(("red 2020", "red 2021")))
         assert reading.bands.names == ("red #1", "red #2")
         assert rounded(reading) == [655, 655]
+        (doubt,) = reading.warnings
+        assert doubt.startswith("red is there 2 times (bands 1, 2); the first is used")
+
+    def test_colours_that_are_repeated_are_told(self):
+        colours = ("red", "green", "blue", "red")
+        assert "red is there 2 times" in read_bands(RasterMeta((None,) * 4, colours)).warnings[-1]
+
+    @pytest.mark.parametrize("texts", [("490", "560", " 842 "), ("0.49", ".56", "0.842")])
+    @pytest.mark.parametrize("colours", [(), ("red", "green", "alpha")])
+    def test_numbers_without_a_unit_are_wavelengths_and_that_is_said(self, texts, colours):
+        reading = read_bands(RasterMeta(texts, colours))
+        assert reading.bands.names == ("490nm", "560nm", "842nm")
+        assert (rounded(reading), reading.source) == ([490, 560, 842], "band descriptions")
+        assert "taken for wavelengths (say --bands if not)" in reading.warnings[0]
+
+    @pytest.mark.parametrize(
+        "texts",
+        [("2019", "2020", "2021"), ("490", "560", "9000"), ("490", "0.56", "842"), ("7", "8", "9")],
+    )
+    def test_numbers_of_another_meaning_are_not_understood_and_not_guessed_at(self, texts):
+        reading = read_bands(RasterMeta(texts))
+        assert reading.bands.wavelengths_nm == (None, None, None)
+        assert "are not understood; use --bands" in reading.warnings[0]
+
+    def test_a_count_may_begin_at_zero(self):
+        assert read_bands(RasterMeta(("Band 0", "Band 1", "Band 2"))).source == "band count"
 
 
 class TestColoursAndAlpha:

@@ -43,7 +43,7 @@ def test_the_text_tells_all_a_user_needs_to_know(run, scene, model):
     assert "4, known from band descriptions" in text
     assert "model      toy, threshold 0.35" in text
     assert "nir (845 nm): absent" in text
-    assert "as the model knows them" in text
+    assert "read as reflectance x 10000" in text
     assert "6 tiles, about " in text
     assert "doubt" not in text
     last = text.rstrip().splitlines()[-1].strip()
@@ -78,7 +78,10 @@ def test_an_empty_scene_can_be_inspected(run, model, tmp_path):
     found = json.loads(run("info", path, "--model", model, "--json", "-q").stdout)
     assert found["valid_share"] == 0
     assert found["bands"][0]["low"] is None
-    assert run("info", path, "--model", model, "-q").exit_code == 0
+    result = run("info", path, "--model", model, "-q")
+    assert result.exit_code == 0
+    assert "blue            480 nm   no valid pixels" in result.stdout
+    assert "nan" not in result.stdout
 
 
 def test_without_any_model_the_scene_is_still_described(scene, monkeypatch):

@@ -70,9 +70,29 @@ def test_light_is_brought_to_the_model_s_full_scale(values, card, factor, caplog
     assert found.offsets == (0, 0)
     assert not caplog.records
     if factor == 1:
-        assert "as the model knows them" in found.words
+        assert ", read as " in found.words
     else:
         assert "--scale decides otherwise" in found.words
+
+
+@pytest.mark.parametrize(
+    ("values", "card", "words"),
+    [
+        (ramp(100, 5000, "uint16"), X1E4, "uint16 values up to 4975, read as reflectance x 10000"),
+        (ramp(0.01, 0.8, "float32"), UNIT, "read as reflectance from 0 to 1"),
+        (ramp(5, 200, "uint8"), EIGHT, "read as a picture of 8 bits"),
+        (ramp(500, 60_000, "uint16"), SIXTEEN, "read as brightness up to 65535"),
+    ],
+)
+def test_numbers_that_need_no_change_are_called_what_they_are(values, card, words):
+    assert words in scaling(values, card).words
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_nothing_is_said_of_numbers_where_there_are_none(dtype):
+    view = replace(X1E4, input={"dtype": "uint16", "views": list(VIEWS)})
+    found = scaling(np.zeros((2, 20, 20), dtype), view, blanks=(0.0,))
+    assert found.words == "no valid pixels to tell them by"
 
 
 def test_one_factor_serves_all_bands_by_the_brightest():
@@ -142,7 +162,7 @@ def test_counts_without_a_name_are_never_taken_for_a_picture_of_16_bits(high, ca
     assert (
         "Level 2: --scale 0.275 --offset -2000; Level 1: --scale 0.2 --offset -1000" in caplog.text
     )
-    assert "as the model knows" not in found.words
+    assert "read as" not in found.words
 
 
 def test_counts_with_zeros_in_one_band_are_counts_still(caplog):
@@ -428,7 +448,7 @@ def test_a_scene_without_valid_pixels_has_a_scaling_too(caplog):
     with caplog.at_level(logging.WARNING, logger="smokegeo"):
         found = scaling(np.full((2, 5, 5), np.nan, np.float32), heat_card(KELVIN), bands=HEAT)
     assert np.isfinite([*found.factors, *found.offsets]).all()
-    assert "no valid pixels" in found.words
+    assert found.words.startswith("no valid pixels to tell them by")
     assert not caplog.records
 
 

@@ -69,6 +69,15 @@ def test_samples_lie_inside_the_scene_and_reach_its_borders(width, height):
         assert max(b.row + b.height for b in boxes) == height
 
 
+@pytest.mark.parametrize("side", [500, 1100, 9000])
+def test_of_many_bands_less_is_looked_at_so_that_it_fits_into_memory(side):
+    for bands in (1, 32, 33, 224, 1000):
+        boxes = sample_boxes(side, side, bands)
+        assert sum(box.width * box.height for box in boxes) * bands <= 32 * 1024**2
+        assert max(box.column + box.width for box in boxes) == side
+    assert sample_boxes(side, side, 32) == sample_boxes(side, side)
+
+
 def test_a_small_scene_is_looked_at_whole():
     assert sample_boxes(1024, 1024) == [Box(0, 0, 1024, 1024)]
     assert len(sample_boxes(1025, 1024)) == 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from smokegeo.errors import InputError, UsageError
+from smokegeo.scene.georeference import to_wgs84
 from smokegeo.scene.layers import Box
 from smokegeo.scene.scene import Scene
 
@@ -19,7 +20,8 @@ def window_box(text: str, scene: Scene) -> Box:
         ) from None
     if width < 1 or height < 1:
         raise UsageError(f"--window {text}: width and height must be at least 1.")
-    return _cut(column, row, column + width, row + height, scene, "--window")
+    size = f"{scene.width} x {scene.height} pixels"
+    return _cut(column, row, column + width, row + height, scene, f"--window {text}", size)
 
 
 def bbox_box(text: str, scene: Scene) -> Box:
@@ -46,7 +48,8 @@ def bbox_box(text: str, scene: Scene) -> Box:
     )
     target = pyproj.CRS.from_wkt(scene.crs.to_wkt())
     x, y = pyproj.Transformer.from_crs("OGC:CRS84", target, always_xy=True).transform(lon, lat)
-    if target.is_geographic:  # on the same turn of longitudes as the scene
+    # On the same turn of longitudes as the scene; those of a rotated pole are not the box's.
+    if target.is_geographic and not target.is_derived:
         middle, _ = scene.transform @ (scene.width / 2, scene.height / 2)
         x = lon + 360 * np.round((middle - lon.mean()) / 360)
     a, b, c, d, e, f = tuple(~scene.transform)[:6]
@@ -56,14 +59,30 @@ def bbox_box(text: str, scene: Scene) -> Box:
         raise UsageError(f"--bbox {text} lies outside what the scene's coordinates can express.")
     left, top = np.floor(columns[ok].min() + 1e-6), np.floor(rows[ok].min() + 1e-6)
     right, bottom = np.ceil(columns[ok].max() - 1e-6), np.ceil(rows[ok].max() - 1e-6)
-    return _cut(int(left), int(top), int(right), int(bottom), scene, "--bbox")
+    reach = f"{_extent(scene)} in degrees (WEST,SOUTH,EAST,NORTH)"
+    return _cut(int(left), int(top), int(right), int(bottom), scene, f"--bbox {text}", reach)
 
 
-def _cut(left: int, top: int, right: int, bottom: int, scene: Scene, option: str) -> Box:
+def _extent(scene: Scene) -> str:
+    """Return where a scene lies, as a user would say it; its edges are curved in degrees."""
+    side, still = np.linspace(0, 1, 65), np.ones(65)
+    columns = scene.width * np.concatenate([side, still, side[::-1], 0 * still])
+    rows = scene.height * np.concatenate([0 * still, side, still, side[::-1]])
+    lon, lat = to_wgs84(scene.place, columns, rows)
+    seen = np.isfinite(lon) & np.isfinite(lat)
+    if not seen.any():
+        return "nowhere"
+    lon, lat = np.unwrap(lon[seen], period=360), lat[seen]  # in one piece over the antimeridian
+    west = (lon.min() + 180) % 360 - 180
+    edges = (west, lat.min(), west + np.ptp(lon), lat.max())
+    return ",".join(f"{round(float(edge), 5)}" for edge in edges)
+
+
+def _cut(
+    left: int, top: int, right: int, bottom: int, scene: Scene, option: str, reach: str
+) -> Box:
     left, top = max(0, left), max(0, top)
     right, bottom = min(scene.width, right), min(scene.height, bottom)
     if left >= right or top >= bottom:
-        raise InputError(
-            f"{option} does not touch {scene.name}, which is {scene.width} x {scene.height} pixels."
-        )
+        raise InputError(f"{option} does not touch {scene.name}, which is {reach}.")
     return Box(left, top, right - left, bottom - top)

@@ -72,6 +72,11 @@ def check_place(place: Place, width: int, height: int, name: str) -> Place:
         )
     if place.crs is None:
         return place
+    if _is_geocentric(place.crs):
+        raise InputError(
+            f"{name}: its coordinate system counts from the centre of the Earth, where a picture "
+            "has no place. Give the file the right one: gdal_edit -a_srs, or use --pixel-coords."
+        )
     lon, lat = to_wgs84(place, np.array([width / 2]), np.array([height / 2]))
     if not (np.isfinite(lon).all() and np.isfinite(lat).all()) or abs(lat[0]) > 90:
         kind = place.crs.to_wkt().split('"')[1] if '"' in place.crs.to_wkt() else "unnamed"
@@ -80,6 +85,15 @@ def check_place(place: Place, width: int, height: int, name: str) -> Place:
             "on Earth. Correct the file, or use --pixel-coords."
         )
     return place
+
+
+def _is_geocentric(crs: CRS) -> bool:
+    import pyproj
+
+    try:
+        return bool(pyproj.CRS.from_wkt(crs.to_wkt()).is_geocentric)
+    except (CRSError, pyproj.exceptions.CRSError):  # said better by what leads nowhere
+        return False
 
 
 def to_wgs84(place: Place, columns: Floats, rows: Floats) -> tuple[Floats, Floats]:

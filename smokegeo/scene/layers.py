@@ -7,6 +7,7 @@ threads may share. Reading returns float32 values and, apart from them, which pi
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from rasterio.enums import MaskFlags
 from rasterio.io import DatasetReader
 from rasterio.windows import Window
 
+from smokegeo.errors import InputError
 from smokegeo.scene.rasters import READ_ERRORS, damaged, open_raster
 
 Values = NDArray[np.float32]
@@ -111,17 +113,34 @@ def raster_layer(
     flags = src.mask_flag_enums[indexes[0] - 1]
     # A fourth band of data that is marked as alpha would rule out its own low values.
     own = MaskFlags.per_dataset in flags and MaskFlags.alpha not in flags
+    scaling = [(1.0, 0.0) if raw else stored_scaling(src, i) for i in indexes]
     return RasterLayer(
         path=Path(src.name),
         indexes=indexes,
         dtype=np.result_type(*(src.dtypes[i - 1] for i in indexes)).name,
-        scales=tuple(1.0 if raw else float(src.scales[i - 1]) for i in indexes),
-        offsets=tuple(0.0 if raw else float(src.offsets[i - 1]) for i in indexes),
+        scales=tuple(scale for scale, _ in scaling),
+        offsets=tuple(offset for _, offset in scaling),
         nodata=tuple(src.nodatavals[i - 1] if nodata is None else nodata for i in indexes),
         alpha=alphas[0] if alphas else None,
         own_mask=own,
         skip_damaged=skip_damaged,
     )
+
+
+def stored_scaling(src: DatasetReader, index: int) -> tuple[float, float]:
+    """Return scale and offset of a band by its tags; refuse such as lead nowhere."""
+    scale, offset = float(src.scales[index - 1]), float(src.offsets[index - 1])
+    check_scaling(Path(src.name).name, scale, offset)
+    return scale, offset
+
+
+def check_scaling(name: str, scale: float, offset: float) -> None:
+    """Refuse tags that make the same number, or none, of all pixels."""
+    if not (math.isfinite(scale) and scale != 0 and math.isfinite(offset)):
+        raise InputError(
+            f"{name} has scale {scale:g} and offset {offset:g}, no usable numbers. "
+            "Correct them: gdal_edit -scale S -offset O, or ignore all tags with --raw"
+        )
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,29 +15,30 @@ from rasterio.enums import ColorInterp
 from rasterio.io import DatasetReader
 from rasterio.transform import Affine
 
-from smokegeo.bandmeta import read_bands
+from smokegeo.bandmeta import named_bands, read_bands
 from smokegeo.bands import BandSet
 from smokegeo.errors import InputError, UsageError
 from smokegeo.files import sha256
 from smokegeo.rastermeta import RasterMeta, raster_meta
 from smokegeo.scene.areas import bbox_box, window_box
 from smokegeo.scene.arrays import array_scene
-from smokegeo.scene.coding import coding_of, sees_light
+from smokegeo.scene.coding import check_units, coding_of
 from smokegeo.scene.georeference import locate
 from smokegeo.scene.layers import Layer, RasterLayer, raster_layer
 from smokegeo.scene.options import SceneOptions
-from smokegeo.scene.product import listed
+from smokegeo.scene.product import BandFile
 from smokegeo.scene.products import Product, is_product, read_product, refuse_folder
 from smokegeo.scene.rasters import check_pixels, find_file, metadata_of, open_raster
 from smokegeo.scene.scene import Scene, Source
+from smokegeo.scene.times import taken
 
 if TYPE_CHECKING:
     import xarray as xr
 
 log = logging.getLogger(__name__)
 
-#: Tags that may hold the time of the picture, the surest first.
-_TIME_TAGS = ("ACQUISITIONDATETIME", "acquisition_time", "acquisition time", "TIFFTAG_DATETIME")
+#: How far the pixels of two bands may lie apart, in pixels of the finer one.
+_SHIFT_PX = 0.1
 
 
 def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None = None) -> Scene:
@@ -45,6 +47,8 @@ def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None =
     _ = options.nodata_value  # refuse a wrong one before anything is opened
     if options.bbox is not None and options.window is not None:
         raise UsageError("--bbox and --window are two ways to say one thing; give one.")
+    if options.crs is not None and options.pixel_coords:
+        raise UsageError("--pixel-coords does without a coordinate system; drop it or --crs.")
     on_disk = isinstance(source, str | Path)
     if options.sha256 is not None and (not on_disk or is_product(Path(source))):
         raise UsageError("--sha256 is the checksum of one file.")
@@ -54,11 +58,24 @@ def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None =
         scene = _from_product(read_product(Path(source), raw=options.raw), options)
     else:
         scene = _from_file(Path(source), options)
+    _say_unfit_nodata(scene, options.nodata_value)
     if options.bbox is not None:
         scene = scene.crop(bbox_box(options.bbox, scene))
     elif options.window is not None:
         scene = scene.crop(window_box(options.window, scene))
     return scene
+
+
+def _say_unfit_nodata(scene: Scene, nodata: float | None) -> None:
+    """Say that a user's nodata is a number that no pixel can be."""
+    bands = range(len(scene.bands))
+    if nodata is not None and all(scene.as_read(band, nodata) is None for band in bands):
+        log.warning(
+            "%s: --nodata %g is no number that %s can hold, so it leaves nothing out",
+            scene.name,
+            nodata,
+            scene.dtype,
+        )
 
 
 def _from_file(path: Path, options: SceneOptions) -> Scene:
@@ -77,7 +94,7 @@ def _from_file(path: Path, options: SceneOptions) -> Scene:
             log.info("%s: %s", found.name, note)
         place = locate(src, found.name, crs=options.crs, pixel_coords=options.pixel_coords)
         layer = _layer(src, reading.indexes, options)
-        _check_tags(found.name, reading.bands, layer)
+        check_units(found.name, reading.bands, layer.scales, layer.offsets)
         texts = _texts(meta, reading.indexes, options)
         if not options.skip_damaged:
             check_pixels(src, reading.indexes)
@@ -91,9 +108,7 @@ def _from_file(path: Path, options: SceneOptions) -> Scene:
             sources=tuple(Source(0, i) for i in range(len(reading.indexes))),
             acquired=_acquired(meta),
             bands_from=reading.source,
-            physical=any(
-                (s, o) != (1.0, 0.0) for s, o in zip(layer.scales, layer.offsets, strict=True)
-            ),
+            physical=layer.scaled,
             coding=None
             if options.raw
             else coding_of(found.name, meta.tags, reading.bands.bands, texts),
@@ -115,23 +130,8 @@ def _texts(
     meta: RasterMeta, indexes: tuple[int, ...], options: SceneOptions
 ) -> Sequence[str | None]:
     """Return what the user, or else the file, calls the bands."""
-    named = [name.strip() for name in (options.bands or "").split(",") if name.strip()]
+    named = named_bands(options.bands or "")
     return named if len(named) == len(indexes) else [meta.descriptions[i - 1] for i in indexes]
-
-
-def _check_tags(name: str, bands: BandSet, layer: RasterLayer) -> None:
-    """Refuse a file whose bands of light are in two units, some with a scale tag, some without."""
-    scaled = {
-        band.name: (scale, offset) != (1.0, 0.0)
-        for band, scale, offset in zip(bands, layer.scales, layer.offsets, strict=True)
-        if sees_light(band)
-    }
-    if len(set(scaled.values())) > 1:
-        bare = [band for band, tagged in scaled.items() if not tagged]
-        raise InputError(
-            f"{name} has bands with a scale tag and without: {listed(bare)}. "
-            "Tag them alike: gdal_edit -scale S -offset O, or ignore all tags with --raw"
-        )
 
 
 def _check_sum(path: Path, wanted: str) -> None:
@@ -169,18 +169,19 @@ def _from_product(product: Product, options: SceneOptions) -> Scene:
     for file in product.files:
         with open_raster(file.path) as src, metadata_of(file.path.name):
             place = locate(src, file.path.name, crs=options.crs, pixel_coords=options.pixel_coords)
-            opened.append((file, place, src.width, src.height, str(src.dtypes[file.index - 1])))
+            layer = _band_layer(src, file, options)
+            opened.append((file, place, src.width, src.height, layer))
             if not options.skip_damaged:
                 check_pixels(src, (file.index,))
     finest, place, width, height, _ = max(opened, key=lambda item: item[2])
     layers: list[Layer] = []
     sources = []
-    for file, own, columns, rows, dtype in opened:
+    for file, own, columns, rows, layer in opened:
         factor = width // columns
         scaled = own.transform @ Affine.scale(1 / factor)
         if (columns * factor, rows * factor) != (width, height) or not (
             options.pixel_coords
-            or (own.crs == place.crs and scaled.almost_equals(place.transform, 1e-3))
+            or (own.crs == place.crs and _same_grid(scaled, place.transform, width, height))
         ):
             raise InputError(
                 f"{product.name}: {file.path.name} lies on another grid than the other bands. Put "
@@ -188,18 +189,7 @@ def _from_product(product: Product, options: SceneOptions) -> Scene:
                 + _regrid(file.path.name, finest.path.name, width, height, own.crs is not None)
             )
         sources.append(Source(len(layers), 0, factor))
-        nodata = file.nodata if options.nodata is None else options.nodata_value
-        layers.append(
-            RasterLayer(
-                path=file.path,
-                indexes=(file.index,),
-                dtype=dtype,
-                scales=(1.0 if options.raw else file.scale,),
-                offsets=(0.0 if options.raw else file.offset,),
-                nodata=(nodata,),
-                skip_damaged=options.skip_damaged,
-            )
-        )
+        layers.append(layer)
     return Scene(
         name=product.name,
         width=width,
@@ -217,6 +207,26 @@ def _from_product(product: Product, options: SceneOptions) -> Scene:
     )
 
 
+def _band_layer(src: DatasetReader, file: BandFile, options: SceneOptions) -> RasterLayer:
+    """Describe a band file: its mask is its own, the rest is as the product says."""
+    layer = _layer(src, (file.index,), replace(options, raw=True))
+    return replace(
+        layer,
+        scales=(1.0 if options.raw else file.scale,),
+        offsets=(0.0 if options.raw else file.offset,),
+        nodata=(file.nodata,) if options.nodata is None else layer.nodata,
+    )
+
+
+def _same_grid(one: Affine, other: Affine, width: int, height: int) -> bool:
+    """Say whether two grids of one size lie upon each other, in pixels: degrees are large."""
+    to_other = ~other @ one
+    return all(
+        math.dist(to_other @ corner, corner) <= _SHIFT_PX
+        for corner in ((0, 0), (width, 0), (0, height), (width, height))
+    )
+
+
 def _regrid(name: str, other: str, width: int, height: int, placed: bool) -> str:
     """Return the command that puts a file on the grid of another."""
     if placed:
@@ -230,21 +240,4 @@ def acquired(src: DatasetReader) -> datetime | None:
 
 
 def _acquired(meta: RasterMeta) -> datetime | None:
-    """Return when the picture was taken, in UTC, if a tag says so in a form that is clear."""
-    places = [meta.tags, *meta.imagery, meta.envi]
-    for key in _TIME_TAGS:
-        for tags in places:
-            text = tags.get(key)
-            moment = _moment(text) if text else None
-            if moment is not None:
-                return moment
-    return None
-
-
-def _moment(text: str) -> datetime | None:
-    text = re.sub(r"^(\d{4}):(\d\d):(\d\d)", r"\1-\2-\3", text.strip())
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return taken([meta.tags, *meta.imagery, meta.envi], meta.filename)

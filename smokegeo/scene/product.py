@@ -6,14 +6,16 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
 
 from smokegeo.bands import Band
 from smokegeo.errors import InputError
+from smokegeo.scene.layers import stored_scaling
 from smokegeo.scene.rasters import metadata_of, open_raster
 from smokegeo.scene.scene import Coding
+from smokegeo.scene.times import read_time
 from smokegeo.sensors import sensor
 
 AGAIN = "Download the product again."
@@ -25,18 +27,15 @@ PRODUCT = "product metadata"
 class BandFile:
     """One band of a product; physical value = `scale` * stored + `offset`.
 
-    Physical values are reflectance from 0 to 1, or Kelvin. `index` is GDAL's, from one. `gsd_m` is
-    None where no product says it.
+    Physical values are reflectance from 0 to 1, or Kelvin. `index` is GDAL's, from one.
     """
 
     path: Path
     index: int
     band: Band
-    driver: str
     scale: float
     offset: float
     nodata: float | None
-    gsd_m: float | None
 
 
 @dataclass(frozen=True)
@@ -92,15 +91,10 @@ def inside(folder: Path, path: Path) -> Path:
     return path
 
 
-def read_tags(folder: Path, path: Path) -> Tags:
-    """Return what a band file in a folder says of its pixels."""
+def read_tags(folder: Path, path: Path, *, raw: bool = False) -> Tags:
+    """Return what a band file in a folder says of its pixels; with `raw` not of their scale."""
     with open_raster(inside(folder, path)) as src, metadata_of(path.name):
-        scale, offset = float(src.scales[0]), float(src.offsets[0])
-        if not (math.isfinite(scale) and scale != 0 and math.isfinite(offset)):
-            raise InputError(
-                f"{path.name} has scale {scale:g} and offset {offset:g}, no usable numbers. "
-                "Correct them: gdal_edit -scale S -offset O"
-            )
+        scale, offset = (1.0, 0.0) if raw else stored_scaling(src, 1)
         return Tags(src.count, scale, offset, src.nodatavals[0], str(src.dtypes[0]), src.tags())
 
 
@@ -120,11 +114,6 @@ def tagged_scaling(folder: Path, tags: Mapping[str, Tags]) -> Scaling | None:
     return lambda band: (tags[band].scale, tags[band].offset)
 
 
-def driver_of(path: Path) -> str:
-    """Return the driver of a band file by its ending."""
-    return "JP2OpenJPEG" if path.suffix.lower() == ".jp2" else "GTiff"
-
-
 def band_files(
     folder: Path, kind: str, found: Found, scaling: Scaling, nodata: float
 ) -> tuple[BandFile, ...]:
@@ -132,9 +121,8 @@ def band_files(
     files = []
     for band in sensor(kind).bands:
         if band.name in found:
-            path, gsd_m = found[band.name]
-            place, driver = inside(folder, path), driver_of(path)
-            files.append(BandFile(place, 1, band, driver, *scaling(band.name), nodata, gsd_m))
+            path, _ = found[band.name]
+            files.append(BandFile(inside(folder, path), 1, band, *scaling(band.name), nodata))
     if not files:
         raise InputError(f"{folder} has no band of use here. {AGAIN}")
     return tuple(files)
@@ -184,11 +172,7 @@ def finite(path: Path, scale: float, offset: float) -> tuple[float, float]:
 
 def moment(text: str | None, notes: list[str]) -> datetime | None:
     """Return a time in UTC, or None with a note."""
-    try:
-        if text is None or "T" not in text:  # a day alone would pass for midnight
-            raise ValueError(text)
-        time = datetime.fromisoformat(text.strip())
-        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    except (ValueError, OverflowError):
+    time = read_time(text)
+    if time is None:
         notes.append("the time of acquisition is not known")
-        return None
+    return time

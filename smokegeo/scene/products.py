@@ -23,7 +23,6 @@ from smokegeo.scene.product import (
     BandFile,
     Product,
     Tags,
-    driver_of,
     file_names,
     listed,
     only,
@@ -195,7 +194,7 @@ def _read_colours(folder: Path, name: str, raw: bool) -> Product:
         if band.name in found:
             refuse_double(folder, band.name, found[band.name][0], folder / file)
         found[band.name] = (folder / file, band)
-    tags = {key: read_tags(folder, path) for key, (path, _) in found.items()}
+    tags = {key: read_tags(folder, path, raw=raw) for key, (path, _) in found.items()}
     for key, (path, _) in found.items():
         if tags[key].count != 1:
             raise InputError(
@@ -208,10 +207,8 @@ def _read_colours(folder: Path, name: str, raw: bool) -> Product:
             path,
             1,
             band,
-            driver_of(path),
             *((1.0, 0.0) if tagged is None else tagged(key)),
             tags[key].nodata,
-            None,
         )
         for key, (path, band) in sorted(found.items(), key=lambda item: _centre(item[1][1]))
     )

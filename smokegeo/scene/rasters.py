@@ -64,8 +64,8 @@ _STRANGERS = (
     (b"bm", "a Windows bitmap", _CONVERT),
     (b"gif8", "a GIF picture", _CONVERT),
 )
-#: `pathlib` makes one slash of two.
-_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/|/vsi")
+#: An address, of which `pathlib` makes one slash of two, and GDAL's paths into archives and such.
+_REMOTE, _VIRTUAL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+"), re.compile("/vsi[a-z0-9_]+/")
 _ENVI_DATA = ("", ".dat", ".img", ".bsq", ".bil", ".bip", ".raw")
 #: Endings, after the scene's own name or stem, of files GDAL may read beside it. None is an image.
 _SIDECARS = (
@@ -90,8 +90,13 @@ _SIDECARS = (
 )
 #: Images that belong to the scene; they must be TIFFs themselves.
 _IMAGES_BESIDE = (".ovr", ".msk", ".msk.ovr")
-#: Common settings of an environment that hide them; mask and place must not depend on it.
-_BESIDE = {"GDAL_DISABLE_READDIR_ON_OPEN": "FALSE", "GDAL_PAM_ENABLED": "YES"}
+#: Common settings of an environment hide them, or make zeros of damaged blocks; what a scene is
+#: must not depend on it.
+_SETTINGS = {
+    "GDAL_DISABLE_READDIR_ON_OPEN": "FALSE",
+    "GDAL_PAM_ENABLED": "YES",
+    "GTIFF_IGNORE_READ_ERRORS": "NO",
+}
 _MAX_BANDS = 1000
 _MAX_BLOCK_BYTES = 1_000_000_000
 
@@ -101,7 +106,7 @@ def open_raster(path: Path) -> DatasetReader:
     path = find_file(path)
     driver = sniff(path)
     try:
-        with rasterio.Env(**_BESIDE), warnings.catch_warnings():
+        with rasterio.Env(**_SETTINGS), warnings.catch_warnings():
             warnings.simplefilter("ignore", NotGeoreferencedWarning)  # said better by georeference
             src = rasterio.open(path, driver=driver)
     except READ_ERRORS as error:
@@ -135,14 +140,14 @@ def metadata_of(name: str) -> Iterator[None]:
 
 
 def find_file(path: Path) -> Path:
-    """Return the resolved path of the pixels; an ENVI header leads to its data file.
+    """Return the absolute path of the pixels; an ENVI header leads to its data file.
 
-    Resolved, so that a file called `s3:x.tif` stays a file.
+    Absolute, so that a file called `s3:x.tif` stays a file. A link keeps its name, which may say
+    more than that of the file in a store it leads to.
     """
-    if _REMOTE.match(str(path)):
-        raise UsageError(f"{path}: scenes are read from local files only. Download it first.")
+    _refuse_remote(str(path))
     try:
-        path = path.resolve(strict=True)
+        path = _named(path, path.resolve(strict=True))
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         raise UsageError(f"{path}: no such file.") from error
     known = str(path).encode("utf-8", "replace").decode()
@@ -150,11 +155,37 @@ def find_file(path: Path) -> Path:
         raise InputError(f"{known}: GDAL opens no file whose path is not UTF-8. Rename it.")
     if path.suffix.lower() == ".hdr" and path.is_file():
         for suffix in _ENVI_DATA:
-            data = path.with_suffix(suffix)
-            if data.is_file() and data != path:
-                return data
+            for data in (path.with_suffix(suffix), path.with_suffix(suffix.upper())):
+                if data.is_file() and data != path:
+                    return data
         raise InputError(f"{path.name} is an ENVI header, but there is no data file beside it.")
     return path
+
+
+def _refuse_remote(text: str) -> None:
+    """Refuse a path that leads anywhere but to a file of its own on this machine."""
+    remedy = "Unpack it, if it is local, or download it." if _VIRTUAL.match(text) else ""
+    if match := _REMOTE.match(text):
+        text, remedy = f"{match[1]}://{text[match.end() :]}", "Download it first."
+    if remedy:
+        raise UsageError(f"{text}: scenes are read from local files only. {remedy}")
+
+
+def _named(path: Path, real: Path) -> Path:
+    """Return how to open a file: by the link's name, unless side-cars lie where that leads only."""
+    if not path.is_symlink():
+        return real
+    link = path.parent.resolve() / path.name
+    return real if _has_sidecars(real) and not _has_sidecars(link) else link
+
+
+def _has_sidecars(path: Path) -> bool:
+    endings = [*_SIDECARS, *_IMAGES_BESIDE]
+    return any(
+        path.with_name(start + ending).is_file()
+        for start in (path.name, path.stem)
+        for ending in (*endings, *map(str.upper, endings))
+    )
 
 
 def sniff(path: Path) -> str:
@@ -217,10 +248,10 @@ def _check_files(path: Path, src: DatasetReader) -> None:
     """Refuse a raster that reads anything but itself and its own side-cars."""
     for name in src.files:
         other = Path(name)
-        if other.resolve() == path:
+        if other.resolve() == path.resolve():
             continue
         label = other.name.lower()
-        owned = other.parent.resolve() == path.parent and not other.is_symlink()
+        owned = other.parent.resolve() == path.parent and _is_its_own(other, path)
         starts = {path.name.lower(), path.stem.lower()}
         if owned and any(label == s + e for s in starts for e in _IMAGES_BESIDE):
             with other.open("rb") as handle:
@@ -235,6 +266,13 @@ def _check_files(path: Path, src: DatasetReader) -> None:
             f"{path.name} leads to another file, {other.name}, which a scene must not. "
             f"Copy its pixels into one file: gdal_translate {path.name} OUT.tif"
         )
+
+
+def _is_its_own(other: Path, path: Path) -> bool:
+    """Say whether a file beside the scene is one, or comes out of the same store as the scene."""
+    if not other.is_symlink():
+        return True
+    return path.is_symlink() and other.resolve().parent == path.resolve().parent
 
 
 def _check_shape(path: Path, src: DatasetReader) -> None:
@@ -297,8 +335,12 @@ def _plain(kind: str) -> str:
     return "complex64" if kind.startswith("complex") else kind
 
 
-def _envi_headers(path: Path) -> tuple[Path, Path]:
-    return path.with_name(path.name + ".hdr"), path.with_suffix(".hdr")
+def _envi_headers(path: Path) -> list[Path]:
+    return [
+        header
+        for ending in (".hdr", ".HDR")
+        for header in (path.with_name(path.name + ending), path.with_suffix(ending))
+    ]
 
 
 def _words(driver: str) -> str:

@@ -106,7 +106,7 @@ def read_flat(folder: Path, name: str, metadata: str | None, *, raw: bool = Fals
         if (match := match_band(file)) and product_id(match) == name
     ]
     found = _find(folder, paths)
-    tags = {band: read_tags(folder, path) for band, (path, _) in found.items()}
+    tags = {band: read_tags(folder, path, raw=raw) for band, (path, _) in found.items()}
     if metadata is not None:
         facts = _metadata(inside(folder, folder / metadata))
     elif not raw and all(_RAW.search(path.name) for path in paths):

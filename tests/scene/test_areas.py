@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyproj
 import pytest
@@ -56,7 +58,9 @@ def test_a_window_that_is_none_is_refused(text):
 
 @pytest.mark.parametrize("text", ["100,0,5,5", "0,80,5,5", "-9,0,9,5"])
 def test_a_window_beside_the_scene_is_refused(text):
-    with pytest.raises(InputError, match="--window does not touch array, which is 100 x 80"):
+    with pytest.raises(
+        InputError, match=f"--window {text} does not touch array, which is 100 x 80"
+    ):
         window_box(text, scene())
 
 
@@ -157,8 +161,29 @@ def test_a_box_that_is_none_is_refused(text):
 
 
 def test_a_box_elsewhere_is_refused():
-    with pytest.raises(InputError, match="--bbox does not touch"):
+    with pytest.raises(InputError) as caught:
         bbox_box("2,48,3,49", scene())
+    assert str(caught.value) == (
+        "--bbox 2,48,3,49 does not touch array, which is 15.0,49.64535,15.01385,49.65254 in "
+        "degrees (WEST,SOUTH,EAST,NORTH)."
+    )
+    across, belt = from_origin(179.5, 10, 0.01, 0.01), from_origin(-180, 10, 3.6, 0.1)
+    for transform, reach in ((across, "179.5,9.2,180.5,10.0"), (belt, "-180.0,2.0,180.0,10.0")):
+        with pytest.raises(InputError, match=f"which is {re.escape(reach)} in degrees"):
+            bbox_box("2,48,3,49", scene(4326, transform))
+
+
+def test_a_box_in_a_scene_of_a_rotated_pole_lies_where_it_should():
+    pole = "+proj=ob_tran +o_proj=longlat +o_lon_p=-162 +o_lat_p=39.25 +lon_0=180 +datum=WGS84"
+    transform = from_origin(-2, 2, 0.04, 0.05)
+    place = Place(CRS.from_user_input(pole), transform)
+    here = scene_of(np.broadcast_to(np.uint8(1), (1, 80, 100)), place=place)
+    lon, lat = degrees(pyproj.CRS.from_wkt(place.crs.to_wkt()), transform, 50, 40)
+    assert abs(lat) > 30  # the middle is near 0, 0 on the rotated globe only
+    box = bbox_box(f"{lon - 0.1},{lat - 0.1},{lon + 0.1},{lat + 0.1}", here)
+    assert (box.column, box.row) == (pytest.approx(47, abs=2), pytest.approx(38, abs=2))
+    assert box.width < 10
+    assert box.height < 10
 
 
 def test_a_box_needs_coordinates():

@@ -8,8 +8,9 @@ import pytest
 from rasterio.crs import CRS
 from rasterio.transform import Affine
 
+from smokegeo.errors import InputError
 from smokegeo.labels import Place
-from smokegeo.scene.georeference import pixel_size_m
+from smokegeo.scene.georeference import check_place, pixel_size_m
 
 
 def test_the_pixel_size_is_that_on_the_ground():
@@ -25,3 +26,9 @@ def test_the_pixel_size_is_that_on_the_ground():
 
 def test_a_scene_in_pixels_has_no_size_on_the_ground():
     assert pixel_size_m(Place(None, Affine.identity()), 20, 20) is None
+
+
+def test_coordinates_from_the_centre_of_the_earth_place_no_picture():
+    place = Place(CRS.from_epsg(4978), Affine(10, 0, 4_000_000, 0, -10, 1_000_000))
+    with pytest.raises(InputError, match=r"counts from the centre of the Earth.*gdal_edit -a_srs"):
+        check_place(place, 20, 20, "s.tif")

@@ -152,6 +152,19 @@ def test_the_user_may_say_what_is_missing(tmp_path, values, nodata, holes, senti
     assert (valid == wanted).all()
 
 
+@pytest.mark.parametrize(
+    ("nodata", "said"), [("-9999", True), ("0.5", True), ("70000", True), ("7", False)]
+)
+def test_a_nodata_that_no_pixel_can_be_is_told(path, caplog, nodata, said):
+    open_scene(path, SceneOptions(nodata=nodata))
+    assert (f"--nodata {nodata} is no number that uint16 can hold" in caplog.text) == said
+
+
+def test_bands_of_a_file_may_be_left_out(path, values):
+    scene = open_scene(path, SceneOptions(bands="-,green,-,SR_B5,-,-"))
+    assert (pixels(scene)[0] == values[[1, 3]]).all()
+
+
 def test_none_is_missing_means_masks_and_alpha_neither(tmp_path, values):
     there = np.ones((30, 40), bool)
     there[3] = False
@@ -174,6 +187,7 @@ def test_none_is_missing_means_masks_and_alpha_neither(tmp_path, values):
         ({"bands": "red,nir"}, "names 2 bands"),
         ({"sensor": "eye"}, "'eye' is not known"),
         ({"crs": "EPSG:4326"}, "has a coordinate system already"),
+        ({"crs": "EPSG:4326", "pixel_coords": True}, "drop it or --crs"),
     ],
 )
 def test_what_a_user_cannot_mean_is_refused(path, options, fact):
@@ -219,6 +233,8 @@ def test_a_scene_without_system_is_given_one(tmp_path, values):
             (10, 5, 59),
         ),
         ({"TIFFTAG_DATETIME": "30/08/2024"}, None),
+        ({"ACQUISITIONDATETIME": "2024-08-30"}, None),  # a day is not its midnight
+        ({"TIFFTAG_DATETIME": "0001:01:01 00:00:00+14:00"}, None),  # before all time
         ({"TIFFTAG_DATETIME": "2024:13:45 10:05:59"}, None),
         ({}, None),
     ],
@@ -227,6 +243,33 @@ def test_the_time_of_the_picture_is_read_in_utc_if_it_is_clear(tmp_path, values,
     path = write_scene(tmp_path / "s.tif", values, tags=tags)
     wanted = None if moment is None else datetime(2024, 8, 30, *moment, tzinfo=UTC)
     assert open_scene(path).acquired == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "tags", "moment"),
+    [
+        (S2_FILE, {}, (14, 37, 51)),
+        (f"cut_of_{S2_FILE}", {}, (14, 37, 51)),
+        ("T20LMR_20220902T143741_stack.tif", {}, (14, 37, 41)),
+        ("20220902T143741_20220902T143738_T20LMR.tif", {}, (14, 37, 41)),
+        (S2_FILE, {"ACQUISITIONDATETIME": "2022-09-02T14:00:00Z"}, (14, 0)),
+        ("field_20220902T143741.tif", {}, None),  # perhaps when it was made
+        ("T20LMR_20220902.tif", {}, None),
+        ("T20LMR_20229999T143741.tif", {}, None),
+    ],
+)
+def test_a_name_of_sentinel_2_says_when_the_picture_was_taken(tmp_path, values, name, tags, moment):
+    path = write_scene(tmp_path / name, values, tags=tags)
+    wanted = None if moment is None else datetime(2022, 9, 2, *moment, tzinfo=UTC)
+    assert open_scene(path).acquired == wanted
+
+
+@pytest.mark.parametrize("scale", [0.0, float("nan"), float("inf")])
+def test_a_scale_tag_that_leads_nowhere_is_refused(tmp_path, values, scale):
+    path = write_scene(tmp_path / "s.tif", values, scale=(1e-4,) * 5 + (scale,))
+    with pytest.raises(InputError, match=r"s\.tif has scale .* no usable numbers\. .*--raw"):
+        open_scene(path)
+    assert not open_scene(path, SceneOptions(raw=True)).physical
 
 
 def mixed_safe(folder):
@@ -291,6 +334,36 @@ def test_files_named_by_colour_are_opened_as_one_scene(tmp_path, values):
     np.testing.assert_array_equal(raw[:4], values[:4])
 
 
+def test_masks_of_files_named_by_colour_are_heeded_unless_none_is_missing(tmp_path, values):
+    for line, (band, word) in enumerate(zip(values, ("blue", "green", "red"), strict=False)):
+        there = np.ones((30, 40), bool)
+        there[line] = False
+        write_scene(tmp_path / f"{word}.tif", band[None], None, valid=there)
+    _, valid = pixels(open_scene(tmp_path))
+    assert not valid[:3].any()
+    assert valid[3:].all()
+    assert pixels(open_scene(tmp_path, SceneOptions(nodata="none")))[1].all()
+
+
+@pytest.mark.parametrize(
+    ("shift_px", "size", "same"),
+    [(0.0, 1.0, True), (0.05, 1.0, True), (9.0, 1.0, False), (0.2, 1.0, False), (0.0, 1.01, False)],
+)
+@pytest.mark.parametrize(("crs", "pixel"), [("EPSG:4326", 1e-4), ("EPSG:32633", 10.0)])
+def test_bands_share_a_grid_if_their_pixels_do_whatever_the_unit(
+    tmp_path, values, crs, pixel, shift_px, size, same
+):
+    grid = Affine(pixel, 0, 10, 0, -pixel, 50)
+    write_scene(tmp_path / "red.tif", values[:1], None, crs=crs, transform=grid)
+    other = grid @ Affine.translation(shift_px, 0) @ Affine.scale(size)
+    write_scene(tmp_path / "nir.tif", values[:1], None, crs=crs, transform=other)
+    if same:
+        assert open_scene(tmp_path).transform == grid
+    else:
+        with pytest.raises(InputError, match="lies on another grid"):
+            open_scene(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
@@ -351,13 +424,14 @@ def test_values_wanted_as_stored_bring_no_word_on_an_offset(tmp_path, caplog):
     for band in ("B02", "B03"):
         write_band(tmp_path / "dated" / f"T20LMR_20220902T143741_{band}_20m.tif", gsd_m=20)
         write_band(tmp_path / "bare" / f"{band}.tif", gsd_m=20)
-    for folder, physical in (("dated", True), ("bare", False)):
-        assert open_scene(tmp_path / folder).physical == physical
+    for folder, coded in (("dated", True), ("bare", False)):
+        assert (open_scene(tmp_path / folder).coding is not None) == coded
         assert "MTD_MSIL*.xml" in caplog.text
         caplog.clear()
         with caplog.at_level(logging.INFO, logger="smokegeo"):
             scene = open_scene(tmp_path / folder, SceneOptions(raw=True))
         assert not scene.physical
+        assert scene.coding is None
         assert pixels(scene)[0].max() == 2000
         assert "offset" not in caplog.text
         assert not [record for record in caplog.records if record.levelno > logging.INFO]
@@ -409,6 +483,20 @@ def test_band_names_may_be_the_coordinate_or_the_long_name(values):
         assert open_scene(array).bands.names == ("red", "nir")
     by_user = open_scene(by_coordinate, SceneOptions(bands="blue,green"))
     assert by_user.bands.names == ("blue", "green")
+
+
+def test_the_coordinate_of_bands_may_be_their_wavelengths(values):
+    for numbers in ([490, 842], [0.49, 0.842]):
+        scene = open_scene(placed(values[:2], coords={"band": numbers}))
+        assert scene.bands.wavelengths_nm == (490, 842)
+
+
+def test_bands_of_several_files_are_not_all_named_like_the_first(values, caplog):
+    red, nir = (placed(values[:1], coords={"band": [1]}, attrs={"long_name": "red"}) for _ in "ab")
+    joined = xr.concat([red, nir], "band")
+    joined.attrs["long_name"] = "red"
+    assert open_scene(joined).bands.wavelengths_nm == (None, None)
+    assert "say which they are with --bands" in caplog.text
 
 
 def test_an_array_of_one_band_may_be_flat(values):
@@ -468,6 +556,81 @@ def test_scale_tags_count_in_arrays_too(tmp_path, values):
         np.testing.assert_allclose(pixels(scene)[0], values * 1e-4 - 0.1, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.* differ across bands:UserWarning")
+def test_scale_tags_that_differ_count_in_arrays_as_in_files(tmp_path, values):
+    facts = {"scale": (1e-4,) * 5 + (0.01,), "offset": (-0.1,) * 5 + (200.0,)}
+    names = (*SATELLITE[:5], "thermal")
+    path = write_scene(tmp_path / "s.tif", values, names, **facts)
+    of_file, _ = pixels(open_scene(path))
+    with rioxarray.open_rasterio(path) as array:
+        scene = open_scene(array)
+        assert scene.physical
+        np.testing.assert_array_equal(pixels(scene)[0], of_file)
+        assert scene.as_read(5, 100) == pytest.approx(201)
+        np.testing.assert_array_equal(pixels(open_scene(array, SceneOptions(raw=True)))[0], values)
+        turned = open_scene(array[::-1])  # the attributes are not
+        assert turned.bands.names == names[::-1]
+        np.testing.assert_array_equal(pixels(turned)[0], of_file[::-1])
+        one = open_scene(array[5])
+        assert one.bands.names == ("thermal",)
+        np.testing.assert_array_equal(pixels(one)[0], of_file[5:])
+    mixed = write_scene(tmp_path / "m.tif", values, scale=(1e-4,) * 5 + (1.0,))
+    with (
+        rioxarray.open_rasterio(mixed) as array,
+        pytest.raises(InputError, match="with a scale tag and without: swir2"),
+    ):
+        open_scene(array)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "fact"),
+    [
+        ({"scale_factor": (1e-4, 1e-4)}, "attribute scale_factor is .* for each of 6 bands"),
+        ({"add_offset": "much"}, "attribute add_offset is 'much', which is no number"),
+        ({"scale_factor": 0}, "has scale 0 and offset 0, no usable numbers"),
+    ],
+)
+def test_a_scale_of_an_array_that_leads_nowhere_is_refused(values, attribute, fact):
+    array = placed(values, attrs={"long_name": SATELLITE, **attribute})
+    with pytest.raises(InputError, match=fact):
+        open_scene(array)
+    assert not open_scene(array, SceneOptions(raw=True)).physical
+
+
+def test_the_attributes_of_an_array_say_when_it_was_taken(values):
+    array = placed(values, attrs={"TIFFTAG_DATETIME": "2024:08:30 10:05:59"})
+    scene = open_scene(array, SceneOptions(sensor="satellite"))
+    assert scene.acquired == datetime(2024, 8, 30, 10, 5, 59, tzinfo=UTC)
+
+
+def test_bands_of_an_array_may_be_left_out(values):
+    scene = open_scene(placed(values), SceneOptions(bands="-,green,-,nir,-,-"))
+    assert scene.bands.names == ("green", "nir")
+    assert (pixels(scene)[0] == values[[1, 3]]).all()
+
+
+def test_coordinates_that_are_not_even_are_refused(values):
+    x, y = 500_005 + 10.0 * np.arange(40), 5_499_995 - 10.0 * np.arange(30)
+    coords = {"band": list(SATELLITE), "y": y, "x": x}
+    array = xr.DataArray(values, dims=("band", "y", "x"), coords=coords).rio.write_crs(UTM)
+    for shift, fine in ((0.5, True), (2.0, False)):
+        y[7] = 5_499_995 - 70 + shift
+        moved = array.assign_coords(y=y)
+        if fine:
+            assert open_scene(moved).height == 30
+        else:
+            with pytest.raises(InputError, match="its y coordinates are not evenly spaced"):
+                open_scene(moved)
+
+
+@pytest.mark.parametrize("dims", [("lat", "lon"), ("latitude", "longitude")])
+def test_degrees_may_be_named_without_attributes(values, dims):
+    coords = {dims[0]: 50 - 0.001 * np.arange(30), dims[1]: 10 + 0.001 * np.arange(40)}
+    array = xr.DataArray(values, dims=("band", *dims), coords=coords)
+    scene = open_scene(array, SceneOptions(sensor="satellite", crs="EPSG:4326"))
+    assert scene.transform.almost_equals(Affine(0.001, 0, 9.9995, 0, -0.001, 50.0005), 1e-9)
+
+
 def test_what_is_no_array_is_refused_with_the_way_to_one(values):
     dataset = placed(values).to_dataset(name="smoke")
     with pytest.raises(
@@ -486,11 +649,17 @@ def test_what_is_no_array_is_refused_with_the_way_to_one(values):
         (xr.DataArray(np.zeros((1, 4, 4), complex), dims=("band", "y", "x")), "is no scene"),
         (xr.DataArray(np.array([[["a"]]]), dims=("band", "y", "x")), "is no scene"),
         (xr.DataArray(np.zeros((3, 4, 4)), dims=("band", "y", "x")), "has no georeference"),
+        (xr.DataArray(np.zeros((3, 0, 4)), dims=("band", "y", "x")), "holds no pixels"),
     ],
 )
 def test_arrays_that_are_no_scenes_are_refused(array, fact):
     with pytest.raises(InputError, match=fact):
         open_scene(array)
+
+
+def test_an_array_that_has_a_system_is_given_no_other(values):
+    with pytest.raises(UsageError, match="has a coordinate system already"):
+        open_scene(placed(values), SceneOptions(sensor="satellite", crs="EPSG:4326"))
 
 
 def test_an_array_in_pixels_needs_no_place(values):
