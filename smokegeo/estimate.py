@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from smokegeo.engine import Engine
 from smokegeo.errors import InputError
+from smokegeo.progress import duration
 from smokegeo.scene.scene import Scene
 from smokegeo.tiles import Grid
 
@@ -21,6 +22,8 @@ _LONG_S = 12 * 3600.0
 _BASE_BYTES = 750_000_000
 #: What a network holds for each pixel of a tile while it works on it, in one thread.
 _NETWORK_BYTES = 600
+#: A tile of this side fits everywhere, and can be timed.
+_USUAL_PX = 512
 #: Decoded blocks are kept for the next row of tiles up to this much.
 _BLOCKS_BYTES = 300_000_000
 
@@ -38,9 +41,14 @@ class Estimate:
         """Return the estimate as people would say it."""
         tiles = "1 tile" if self.tiles == 1 else f"{self.tiles} tiles"
         return (
-            f"{tiles}, about {_duration(self.seconds)}, "
+            f"{tiles}, about {duration(self.seconds)}, "
             f"{_size(self.disk_bytes)} of disk and {_size(self.memory_bytes)} of memory"
         )
+
+
+def disk_bytes(scene: Scene) -> int:
+    """Return the room that a scene's map takes while it grows and is written."""
+    return 2 * scene.width * scene.height
 
 
 def estimate(scene: Scene, grid: Grid, engine: Engine) -> Estimate:
@@ -48,8 +56,11 @@ def estimate(scene: Scene, grid: Grid, engine: Engine) -> Estimate:
     threads = engine.effort.threads or 1
     height = grid.rows[0].stop - grid.rows[0].start
     width = grid.columns[0].stop - grid.columns[0].start
-    blank = np.zeros((1, engine.card.channels, height, width), np.float32)
-    seconds = _seconds(engine, blank) * len(grid) / threads
+    # Tiles larger than usual may not fit into memory, which is yet to be found out.
+    rows, columns = (min(side, max(engine.card.tile_px, _USUAL_PX)) for side in (height, width))
+    blank = np.zeros((1, engine.card.channels, rows, columns), np.float32)
+    larger = height * width / (rows * columns)
+    seconds = _seconds(engine, blank) * larger * len(grid) / threads
     pixels, channels = height * width * (engine.effort.batch or 1), engine.card.channels
     # Tiles in the network, and those read ahead as well: stored, as numbers, normalised.
     running = min(threads, len(grid)) * pixels * max(engine.zooms) ** 2 * _NETWORK_BYTES
@@ -60,7 +71,7 @@ def estimate(scene: Scene, grid: Grid, engine: Engine) -> Estimate:
     return Estimate(
         len(grid),
         seconds,
-        2 * scene.width * scene.height,
+        disk_bytes(scene),
         _BASE_BYTES + running + loaded + lines + blocks,
     )
 
@@ -94,16 +105,6 @@ def _physical_memory() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 90 * 60:
-        return f"{round(seconds / 60)} min"
-    if seconds < 48 * 3600:
-        return f"{round(seconds / 3600)} h"
-    return f"{round(seconds / 86400)} days"
 
 
 def _size(count: int) -> str:

@@ -8,11 +8,14 @@ import platform
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from smokegeo.errors import OutputError, UsageError
+
+#: What GDAL keeps beside a raster and would take for the next one's of the same name.
+_SIDECARS = (".aux.xml", ".ovr", ".msk")
 
 
 def check_output(path: Path, *, overwrite: bool = False) -> None:
@@ -32,30 +35,76 @@ def check_output(path: Path, *, overwrite: bool = False) -> None:
         raise UsageError(f"{path} exists already. Choose another name or pass --overwrite.")
     if not os.access(path.parent, os.W_OK):
         raise OutputError(f"{path}: no permission to write in {path.parent}.")
+    for changes in (f"{path.name}-wal", f"{path.name}-journal"):
+        if exists and path.suffix.lower() == ".gpkg" and _holds_something(path.with_name(changes)):
+            raise OutputError(
+                f"{path} is open in another program ({changes} holds its changes). Close it there."
+            )
+
+
+def _holds_something(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place when the block succeeds.
+    """Yield a temporary path beside `path` that takes its place when the block succeeds."""
+    with atomic_files((path,)) as (part,):
+        yield part
 
-    The suffix stays last, so that drivers which go by it still work; the rest of the name is
-    ours, because some of them trip over odd ones.
+
+@contextmanager
+def atomic_files(paths: Sequence[Path]) -> Iterator[tuple[Path, ...]]:
+    """Yield a temporary path beside each of `paths`; all take their places if the block succeeds.
+
+    They do so together and in order: the last file is there only if all are. The suffix stays
+    last, so that drivers which go by it still work; the rest of the name is ours, because some of
+    them trip over odd ones.
     """
+    parts = {path: _part(path) for path in paths}
+    old = [path for path in paths if os.path.lexists(path)]
+    path, placed = paths[-1], []
+    try:
+        yield tuple(parts.values())
+        for path in paths:
+            with parts[path].open("rb") as handle:
+                os.fsync(handle.fileno())
+        for path in paths:
+            os.replace(parts[path], path)
+            placed.append(path)
+    except BaseException as error:
+        for there in placed:
+            if there not in old:
+                there.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            reason = error.strerror or error
+            raise OutputError(f"{path}: cannot be written ({reason}).") from error
+        raise
+    finally:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+            for sidecar in (f"{part}.aux.xml", f"{part}-journal", f"{part}-wal", f"{part}-shm"):
+                Path(sidecar).unlink(missing_ok=True)
+    for path in old:
+        _clear_sidecars(path)
+
+
+def _part(path: Path) -> Path:
     absolute = Path(os.path.abspath(path))
     owner = _part_owner(absolute)
     _clear_parts(absolute.parent, owner)
-    part = absolute.with_name(f"{owner}{os.getpid()}-{secrets.token_hex(4)}.part{path.suffix}")
-    try:
-        yield part
-        with part.open("rb") as handle:
-            os.fsync(handle.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error.strerror or error}).") from error
-    finally:
-        part.unlink(missing_ok=True)
-        for sidecar in (f"{part}.aux.xml", f"{part}-journal", f"{part}-wal", f"{part}-shm"):
-            Path(sidecar).unlink(missing_ok=True)
+    return absolute.with_name(f"{owner}{os.getpid()}-{secrets.token_hex(4)}.part{path.suffix}")
+
+
+def _clear_sidecars(path: Path) -> None:
+    """Remove what lies beside a raster that was replaced: the old one's statistics, overviews."""
+    if path.suffix.lower() in (".tif", ".tiff"):
+        for suffix in _SIDECARS:
+            with suppress(OSError):
+                path.with_name(path.name + suffix).unlink()
 
 
 def _part_owner(path: Path) -> str:
@@ -126,9 +175,13 @@ def need_space(folder: Path, size_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < size_bytes:
         raise OutputError(
-            f"{folder}: {free / 1e9:.1f} GB free, about {size_bytes / 1e9:.1f} GB needed. "
+            f"{folder}: {_size(free)} free, about {_size(size_bytes)} needed. "
             "Free some space or choose another disk."
         )
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.1f} MB"
 
 
 def sha256(path: Path) -> str:

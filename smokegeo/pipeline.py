@@ -9,8 +9,8 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from smokegeo import __version__
 from smokegeo.engine import Effort, Engine
 from smokegeo.errors import Terminated, UsageError
-from smokegeo.estimate import estimate, refuse_unpayable
+from smokegeo.estimate import disk_bytes, estimate, refuse_unpayable
 from smokegeo.files import need_space
-from smokegeo.fitting import Fit, fit_model
+from smokegeo.fitting import fit_model
 from smokegeo.heap import give_back
 from smokegeo.labels import Place
 from smokegeo.outlines.vectorize import outline_strips
@@ -35,6 +35,7 @@ from smokegeo.sweep import Plan, sweep
 from smokegeo.tiles import Grid
 from smokegeo.views import make_recipe
 from smokegeo.work import Work, open_work, work_path
+from smokegeo.writing.doubts import heard
 from smokegeo.writing.outputs import Outputs
 from smokegeo.writing.polygons import place
 
@@ -107,17 +108,19 @@ def predict_scene(
     source: str | Path | xr.DataArray, outputs: Outputs, request: Request
 ) -> Prediction:
     """Find the smoke in one scene and write it."""
-    outputs.check(source)
-    scene = open_scene(source, request.scene)
-    check_request(scene, outputs, request)
-    ready = prepare(scene, request)
+    with heard() as warnings:
+        outputs.check(source)
+        scene = open_scene(source, request.scene)
+        check_request(scene, outputs, request)
+    ready = prepare(scene, request, warnings)
     plan, engine = ready.plan, ready.engine
     with tempfile.TemporaryDirectory() as nowhere:  # for results that are only returned
         anchor = outputs.polygons or Path(nowhere) / "smoke"
         if not request.yes:
             refuse_unpayable(scene, cost := estimate(plan.scene, plan.grid, engine))
-            need_space(anchor.parent, cost.disk_bytes)
             log.info("%s: %s", scene.name, cost.words())
+        for folder in {path.parent: None for path in (anchor, *outputs.files)}:
+            need_space(folder, disk_bytes(plan.scene))
         with open_work(
             anchor,
             plan.scene.width,
@@ -132,7 +135,7 @@ def predict_scene(
 
 def check_request(scene: Scene, outputs: Outputs, request: Request) -> None:
     """Refuse what could not be done at the end, before anything is done."""
-    outputs.check_placed(scene)
+    outputs.check_scene(scene)
     if scene.crs is None and request.outline.min_area_m2 > 0:
         raise UsageError("a minimum area in m2 needs a scene with coordinates. Drop --min-area.")
     if request.resume and (outputs.polygons is None or not scene.paths):
@@ -146,14 +149,21 @@ class Prepared:
     plan: Plan
     engine: Engine
     threshold: float
-    units: str
 
 
-def prepare(scene: Scene, request: Request) -> Prepared:
+def prepare(scene: Scene, request: Request, warnings: Sequence[str] = ()) -> Prepared:
     """Decide everything that decides the map: model, bands, units, tiles, device.
 
     A part of a scene is seen as it is in the whole: in the same units, with what lies around it.
+    `warnings` are those given of the scene so far.
     """
+    with heard() as more:
+        ready = _decide(scene, request)
+    said = tuple(dict.fromkeys((*warnings, *more)))
+    return replace(ready, plan=replace(ready.plan, warnings=said))
+
+
+def _decide(scene: Scene, request: Request) -> Prepared:
     fit = fit_model(scene, request.model)
     card = fit.card
     log.info("%s: model '%s', bands from %s", scene.name, card.name, scene.bands_from)
@@ -175,7 +185,8 @@ def prepare(scene: Scene, request: Request) -> Prepared:
     grid = Grid(around.width, around.height, tile, overlap)
     threshold = card.threshold if request.outline.threshold is None else request.outline.threshold
     engine = Engine(fit, request.effort.resolved(), recipe.available)
-    return Prepared(Plan(around, fit, recipe, grid, wanted), engine, threshold, scaling.words)
+    plan = Plan(around, fit, recipe, grid, wanted, scaling.words)
+    return Prepared(plan, engine, threshold)
 
 
 def finish(
@@ -197,11 +208,12 @@ def finish(
         acquired=scene.acquired,
     )
     give_back()
-    facts = provenance(scene, fit, threshold, request)
+    facts, share = provenance(plan, threshold, request), analysed_share(raster)
+    facts["analysed_share"] = f"{share:.6g}"
     if request.scene.skip_damaged:
         facts["damaged_blocks"] = str(len(work.damaged))
     files = outputs.write(frame, raster, scene, threshold, facts)
-    return Prediction(frame, scene.name, fit.card.name, threshold, analysed_share(raster), files)
+    return Prediction(frame, scene.name, fit.card.name, threshold, share, files)
 
 
 def draw(
@@ -230,19 +242,23 @@ def draw(
     return placed.frame
 
 
-def provenance(scene: Scene, fit: Fit, threshold: float, request: Request) -> dict[str, str]:
-    """Return what made a result, for its metadata.
+def provenance(plan: Plan, threshold: float, request: Request) -> dict[str, str]:
+    """Return what made a result, and what is doubtful about it, for its metadata.
 
     Neither time nor path is in it: the same input makes the same file, anywhere.
     """
-    outline, bands = request.outline, fit.matching.lines()
+    scene, fit, outline = plan.part, plan.fit, request.outline
+    known = fit.matching.available
     return {
         "software": f"smokegeo {__version__}",
         "model": fit.card.name,
         "model_sha256": fit.card.sha256,
         "scene": scene.name,
         "scene_size": f"{scene.width} x {scene.height}",
-        "bands": "; ".join(bands),
+        "bands": "; ".join(fit.matching.lines()),
+        "bands_absent": f"{known.count(False)} of {len(known)}",
+        "units": plan.units,
+        "warnings": json.dumps(plan.warnings, ensure_ascii=False),
         "threshold": f"{threshold:g}",
         "options": json.dumps(
             {

@@ -15,6 +15,17 @@ log = logging.getLogger(__name__)
 _PLAIN_EVERY_S = 10.0
 
 
+def duration(seconds: float) -> str:
+    """Return a length of time in the unit people would use."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    if seconds < 48 * 3600:
+        return f"{round(seconds / 3600)} h"
+    return f"{round(seconds / 86400)} days"
+
+
 def track(items: Iterable[T], label: str, total: int | None = None) -> Iterator[T]:
     """Yield the items, showing how far along they are; silent below level INFO."""
     if not log.isEnabledFor(logging.INFO):

@@ -14,7 +14,10 @@ from smokegeo.writing.outputs import Outputs
 from smokegeo.writing.write import check_format, write_polygons
 
 #: What the raster itself says of its making, kept in the polygons' metadata.
-_KEPT = ("model", "model_sha256", "scene", "scene_size", "bands", "threshold")
+_KEPT = (
+    *("model", "model_sha256", "scene", "scene_size", "bands", "bands_absent", "units"),
+    *("warnings", "threshold"),
+)
 
 
 def redraw(prob: Path, out: Path, outline: Outline, *, overwrite: bool = False) -> str:
@@ -41,7 +44,8 @@ def redraw(prob: Path, out: Path, outline: Outline, *, overwrite: bool = False) 
         share = analysed_share(raster)
     facts = {key: tags[key] for key in _KEPT if key in tags}
     facts |= {"software": f"smokegeo {__version__}", "threshold": f"{threshold:g}"}
-    files = write_polygons(frame, out, provenance=facts, style_threshold=threshold)
+    facts["analysed_share"] = f"{share:.6g}"
+    files = write_polygons(frame, out, provenance=facts, style_threshold=threshold, rasters=[prob])
     result = Prediction(frame, prob.name, tags.get("model", ""), threshold, share, files)
     return f"{result.words()} Wrote {', '.join(map(str, files))}."
 

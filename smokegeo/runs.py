@@ -14,6 +14,7 @@ from smokegeo.files import check_output
 from smokegeo.pipeline import Prediction, Request, predict_scene
 from smokegeo.settings import request_from
 from smokegeo.writing.outputs import Outputs
+from smokegeo.writing.wgs84 import to_wgs84
 
 if TYPE_CHECKING:
     import geopandas
@@ -111,7 +112,7 @@ def predict_all(
         kept = len(jobs) - len(wanted)
         say(f"{done} of {len(jobs)} scenes done{f', {kept} kept' if kept else ''}.")
         for scene, error in failed:
-            say(printable(f"  failed: {scene}: {error}"))
+            say(printable(f"  failed: {error if scene in str(error) else f'{scene}: {error}'}"))
     return Summary(done, tuple(failed))
 
 
@@ -151,6 +152,8 @@ def outputs_for(scenes: Sequence[str], folders: Folders, *, overwrite: bool) -> 
     folders.make()
     jobs: list[Job] = []
     taken: dict[Path, str] = {}
+    read = {_identity(Path(scene)): scene for scene in scenes}
+    read.pop(None, None)
     for scene in scenes:
         name = Path(os.path.abspath(scene)).name
         known = (".tif", ".tiff", ".jp2", ".dat", ".img", ".safe", ".png", ".jpg", ".jpeg", ".hdr")
@@ -158,11 +161,28 @@ def outputs_for(scenes: Sequence[str], folders: Folders, *, overwrite: bool) -> 
         outputs = folders.outputs(stem, overwrite=overwrite)
         for path in outputs.files:
             if path in taken:
-                raise UsageError(f"{scene} and {taken[path]} would both be written to {path}.")
+                raise UsageError(
+                    f"{scene} and {taken[path]} would both be written to {path}. Rename one, or "
+                    "give each an --out-dir of its own."
+                )
+            if (there := _identity(path)) in read:
+                raise UsageError(
+                    f"{path}, an output of {scene}, is the scene {read[there]}. "
+                    "Choose another folder."
+                )
             taken[path] = scene
             check_output(path, overwrite=True)
         jobs.append((scene, outputs))
     return jobs
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what a file is known by, whatever its name; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_kept(job: Job, *, resume: bool) -> bool:
@@ -220,7 +240,11 @@ def _joined(frames: list[geopandas.GeoDataFrame]) -> geopandas.GeoDataFrame:
 
     crs = None if frames[0].crs is None else "OGC:CRS84"
     if crs is not None:
-        frames = [frame.to_crs(crs) for frame in frames]
+        # Not to_crs: a polygon over the antimeridian would go around the globe the other way.
+        frames = [
+            frame.set_geometry(to_wgs84(frame.geometry.to_numpy(), frame.crs), crs=crs)
+            for frame in frames
+        ]
     joined = pd.concat(frames, ignore_index=True)
     joined["id"] = range(1, len(joined) + 1)
     return geopandas.GeoDataFrame(joined, crs=crs)

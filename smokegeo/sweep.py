@@ -24,7 +24,8 @@ class Plan:
     """All that decides the map of a scene; can be sent to another process.
 
     `scene` may be larger than the part of it that is wanted, so that the part's edges are seen with
-    what lies around them.
+    what lies around them. `units` are what its numbers were taken for, `warnings` what was said of
+    it on the way: whoever gets the result should know both.
     """
 
     scene: Scene
@@ -32,6 +33,8 @@ class Plan:
     recipe: Recipe
     grid: Grid
     wanted: Box | None = None
+    units: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def part(self) -> Scene:

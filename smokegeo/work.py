@@ -7,7 +7,7 @@ that says which scene, model and settings it belongs to.
 
 from __future__ import annotations
 
-import glob
+import hashlib
 import json
 import logging
 import os
@@ -107,7 +107,7 @@ def open_work(
     """
     _clear_stale(out)
     if not resume:
-        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=_SUFFIX, dir=out.parent))
+        folder = _new_folder(out)
         try:
             with FileLock(folder / _LOCK), _raster(folder, width, height) as raster:
                 yield Work(folder, raster, fingerprint, resumable=False)
@@ -140,12 +140,25 @@ def work_path(out: Path) -> Path:
     return out.with_name(out.name + _SUFFIX)
 
 
+def _new_folder(out: Path) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=_owner(out), suffix=_SUFFIX, dir=out.parent))
+    except OSError as error:
+        raise OutputError(f"{out}: no work can be kept beside it ({error.strerror}).") from error
+
+
+def _owner(out: Path) -> str:
+    """Return how the names of an output's folders begin: short, however long its own name is."""
+    name = out.name.encode("utf-8", "surrogateescape")
+    return f".work-{hashlib.sha256(name).hexdigest()[:12]}."
+
+
 def _clear_stale(out: Path) -> None:
     """Remove what runs for the same output left that were killed: folders that nobody has locked.
 
     Those of interrupted runs with `--resume` have another name, and are kept.
     """
-    for folder in out.parent.glob(f".{glob.escape(out.name)}.*{_SUFFIX}"):
+    for folder in out.parent.glob(f"{_owner(out)}*{_SUFFIX}"):
         try:
             if time.time() - folder.stat().st_mtime < _YOUNG_S:
                 continue

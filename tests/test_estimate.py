@@ -59,6 +59,16 @@ def test_the_timed_tile_has_the_size_of_the_real_ones():
         assert {tiles.shape for tiles in one.batches} == {(1, 4, *shape)}
 
 
+def test_a_huge_tile_is_refused_before_it_takes_the_memory(monkeypatch):
+    monkeypatch.setattr("smokegeo.estimate._physical_memory", lambda: 8 * 10**9)
+    one, size = engine(0.001), (20_000, 20_000)
+    cost = estimate(scene(*size), Grid(*size, 20_000, 0), one)
+    assert {tiles.shape for tiles in one.batches} == {(1, 4, 512, 512)}
+    assert cost.seconds >= 0.001 * (20_000 / 512) ** 2
+    with pytest.raises(InputError, match="GB of memory"):
+        refuse_unpayable(scene(*size), cost)
+
+
 def test_memory_grows_with_tile_threads_and_batch_but_hardly_with_the_scene():
     def memory(tile=256, size=(1000, 1000), **effort):
         grid = Grid(*size, tile, 0)

@@ -13,7 +13,14 @@ import pytest
 
 from smokegeo import files
 from smokegeo.errors import InputError, OutputError, UsageError
-from smokegeo.files import atomic_file, atomic_folder, check_output, need_space, sha256
+from smokegeo.files import (
+    atomic_file,
+    atomic_files,
+    atomic_folder,
+    check_output,
+    need_space,
+    sha256,
+)
 
 FAILURES = [KeyboardInterrupt, SystemExit, RuntimeError, InputError]
 
@@ -114,6 +121,46 @@ class TestAtomicFile:
         with atomic_file(tmp_path / "other.gpkg") as part:
             part.touch()
         assert listing(tmp_path) == ["other.gpkg", "out.gpkg"]
+
+    def test_takes_the_statistics_of_the_raster_it_replaces_away(self, tmp_path):
+        target, others = tmp_path / "p.tif", ("p.tif.aux.xml", "p.tif.ovr", "p.tif.msk")
+        for name in (*others, "q.tif.ovr", "p.txt"):
+            (tmp_path / name).touch()
+        with atomic_file(target) as part:
+            part.touch()
+        assert len(listing(tmp_path)) == 6  # nothing was replaced
+        with pytest.raises(RuntimeError), atomic_file(target) as part:
+            raise RuntimeError
+        assert len(listing(tmp_path)) == 6
+        with atomic_file(target) as part:
+            part.touch()
+        assert listing(tmp_path) == ["p.tif", "p.txt", "q.tif.ovr"]
+
+
+class TestAtomicFiles:
+    def test_appear_together(self, tmp_path):
+        one, two = tmp_path / "a.tif", tmp_path / "b.gpkg"
+        with atomic_files((one, two)) as (first, second):
+            first.write_text("1")
+            second.write_text("2")
+            assert not one.exists()
+        assert (one.read_text(), two.read_text()) == ("1", "2")
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_leave_nothing_if_one_fails(self, tmp_path, failure):
+        with pytest.raises(failure):
+            with atomic_files((tmp_path / "a.tif", tmp_path / "b.gpkg")) as (first, _):
+                first.write_text("1")
+                raise failure
+        assert listing(tmp_path) == []
+
+    def test_are_taken_back_if_one_finds_no_place(self, tmp_path):
+        (tmp_path / "b.gpkg").mkdir()
+        with pytest.raises(OutputError, match=r"b\.gpkg: cannot be written"):
+            with atomic_files((tmp_path / "a.tif", tmp_path / "b.gpkg")) as parts:
+                for part in parts:
+                    part.touch()
+        assert listing(tmp_path) == ["b.gpkg"]
 
 
 class TestAtomicFolder:
@@ -250,6 +297,16 @@ class TestCheckOutput:
         with pytest.raises(OutputError, match="no permission"):
             check_output(tmp_path / "out.gpkg")
 
+    @pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+    def test_refuses_a_geopackage_that_another_program_writes(self, tmp_path, suffix):
+        (tmp_path / "s.gpkg").touch()
+        changes = tmp_path / f"s.gpkg{suffix}"
+        changes.touch()  # as QGIS leaves it where it only looks
+        check_output(tmp_path / "s.gpkg", overwrite=True)
+        changes.write_text("changes")
+        with pytest.raises(OutputError, match=r"is open in another program .*Close it there\.$"):
+            check_output(tmp_path / "s.gpkg", overwrite=True)
+
 
 class TestNeedSpace:
     def test_compares_with_the_free_space_of_the_nearest_folder(self, tmp_path, monkeypatch):
@@ -264,6 +321,12 @@ class TestNeedSpace:
         assert asked == [tmp_path]
         with pytest.raises(OutputError, match=r"2\.0 GB free, about 9\.3 GB needed"):
             need_space(tmp_path, 9_300_000_000)
+
+    def test_counts_little_room_in_megabytes(self, tmp_path, monkeypatch):
+        usage = namedtuple("usage", "free")(1_200_000)
+        monkeypatch.setattr(files.shutil, "disk_usage", lambda _: usage)
+        with pytest.raises(OutputError, match=r"1\.2 MB free, about 32\.0 MB needed"):
+            need_space(tmp_path, 32_000_000)
 
 
 @pytest.mark.parametrize("content", [b"", b"smoke", bytes(3_000_000)])

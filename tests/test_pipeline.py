@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import rasterio
@@ -9,7 +11,8 @@ from toy_models import save_toy
 from toy_scenes import landscape, write_scene
 
 import smokegeo
-from smokegeo.pipeline import prepare
+from smokegeo.pipeline import Outline, prepare
+from smokegeo.redraw import redraw
 from smokegeo.scene.opening import open_scene
 from smokegeo.scene.options import SceneOptions
 from smokegeo.settings import request_from
@@ -56,7 +59,7 @@ def test_the_units_of_a_part_are_those_of_the_whole(tmp_path, model):
     for window in (None, "0,0,40,40"):
         request = request_from({"model": model, "window": window})
         ready = prepare(open_scene(path, SceneOptions(window=window)), request)
-        assert "as the model knows them" in ready.units
+        assert "read as reflectance x 10000" in ready.plan.units
 
 
 def test_a_part_knows_what_is_blank_in_the_whole(tmp_path, model, caplog):
@@ -66,3 +69,48 @@ def test_a_part_knows_what_is_blank_in_the_whole(tmp_path, model, caplog):
     scene = open_scene(path, SceneOptions(window="50,40,30,30"))
     ready = prepare(scene, request_from({"model": model}))
     assert ready.plan.part.blanks == (0,)
+
+
+def facts_of(path):
+    return json.loads(path.read_text("utf-8"))["provenance"]
+
+
+def test_a_file_tells_units_what_was_left_out_and_the_doubts(tmp_path, model, caplog):
+    values = landscape(6, (100, 120))
+    values[:, :50, :60] = 0
+    path = write_scene(tmp_path / "scene.tif", values)
+    for name in ("a.geojson", "b.geojson"):
+        smokegeo.predict(path, tmp_path / name, model)
+    facts = facts_of(tmp_path / "a.geojson")
+    assert facts == facts_of(tmp_path / "b.geojson")
+    ready = prepare(open_scene(path, SceneOptions()), request_from({"model": model}))
+    assert facts["units"] == ready.plan.units != ""
+    assert (facts["analysed_share"], facts["bands_absent"]) == ("0.75", "0 of 6")
+    doubts = json.loads(facts["warnings"])
+    assert any("25.0 % of the pixels are 0 in every band" in doubt for doubt in doubts)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert doubts == list(dict.fromkeys(said))
+    with rasterio.open(path, "r+") as src:
+        src.nodata = 0
+    smokegeo.predict(path, tmp_path / "c.geojson", model)
+    assert not any(
+        "every band" in doubt for doubt in json.loads(facts_of(tmp_path / "c.geojson")["warnings"])
+    )
+
+
+def test_bands_that_a_scene_lacks_are_counted_in_its_files(tmp_path, model):
+    names = ("blue", "green", "red", "nir")
+    path = write_scene(tmp_path / "scene.tif", landscape(4, (40, 40)), names)
+    smokegeo.predict(path, tmp_path / "s.geojson", model)
+    assert facts_of(tmp_path / "s.geojson")["bands_absent"] == "2 of 6"
+
+
+def test_polygons_drawn_again_keep_the_doubts(tmp_path, model):
+    values = landscape(6, (100, 120))
+    values[:, :50, :60] = 0
+    path = write_scene(tmp_path / "scene.tif", values)
+    smokegeo.predict(path, tmp_path / "a.geojson", model, prob=tmp_path / "p.tif")
+    redraw(tmp_path / "p.tif", tmp_path / "b.geojson", Outline())
+    first, again = (facts_of(tmp_path / name) for name in ("a.geojson", "b.geojson"))
+    for key in ("warnings", "units", "analysed_share", "bands_absent"):
+        assert again[key] == first[key]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import rasterio
 import rioxarray
+from affine import Affine
 from geopandas.testing import assert_geodataframe_equal
 from pandas.testing import assert_frame_equal
 from toy_models import save_toy
@@ -123,6 +124,17 @@ def test_several_scenes_come_back_as_one_frame_in_degrees(scene, model, tmp_path
     west, south, east, north = both.total_bounds
     assert 14.9 < west < east < 15.1
     assert 49.5 < south < north < 49.8
+
+
+def test_several_scenes_over_the_antimeridian_are_cut_there(model, tmp_path):
+    place = Affine(10_000, 0, 200_000, 0, -10_000, 7_000_000)  # UTM zone 1 begins there
+    path = write_scene(
+        tmp_path / "scene.tif", landscape(6, (60, 60)), crs="EPSG:32601", transform=place
+    )
+    frame = smokegeo.predict([path, path], model=model, threshold=0.01)
+    parts = frame.geometry.explode().bounds
+    assert (parts.maxx - parts.minx).max() < 90
+    assert (frame.total_bounds[0], frame.total_bounds[2]) == (-180, 180)
 
 
 def test_several_scenes_in_pixels_stay_in_pixels(scene, model):
@@ -371,8 +383,23 @@ def test_a_wrong_command_is_refused_at_once(run, args, fact, tmp_path, monkeypat
 
 
 def test_scenes_whose_outputs_would_meet_are_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"a/x\.jp2 and a/x\.tif would both be written"):
+    with pytest.raises(UsageError, match=r"a/x\.jp2 and a/x\.tif would both .* Rename one"):
         outputs_for(["a/x.tif", "a/x.jp2"], Folders(tmp_path), overwrite=False)
+
+
+def test_an_output_that_is_another_scene_of_the_run_is_refused(scene, tmp_path):
+    other = Path(shutil.copy(scene, scene.with_name("scene_prob.tif")))
+    folders = Folders(tmp_path, probability=scene.parent)
+    with pytest.raises(
+        UsageError, match=r"scene_prob\.tif, an output of .*scene\.tif, is the scene"
+    ):
+        outputs_for([str(scene), str(other)], folders, overwrite=True)
+
+
+def test_a_scene_that_failed_is_named_once(run, scene, model, tmp_path):
+    gone = tmp_path / "gone.tif"
+    result = run("predict", scene, gone, "--out-dir", tmp_path / "out", "--model", model)
+    assert f"  failed: {gone}: no such file." in result.stdout.splitlines()
 
 
 def test_outputs_are_named_after_their_scenes(tmp_path):

@@ -168,9 +168,16 @@ def test_blocks_that_could_not_be_read_are_remembered(out):
         assert work.damaged == {first, second}
 
 
+def test_an_output_may_have_as_long_a_name_as_there_is_room_for(tmp_path):
+    with open_work(tmp_path / f"{'x' * 250}.gpkg", 10, 8, PRINT, resume=False) as work:
+        assert work.folder.parent == tmp_path
+        assert len(work.folder.name) < 50
+
+
 def left_by_a_killed_run(out, age_s=60.0):
     """Make a hidden folder of unfinished work that nobody uses any more."""
-    folder = out.parent / f".{out.name}.abc123.work"
+    with open_work(out, 10, 8, PRINT, resume=False) as work:
+        folder = work.folder
     folder.mkdir()
     (folder / "lock").touch()
     (folder / "probability.bin").write_bytes(bytes(80))

@@ -62,47 +62,47 @@
 
   const percent = (value) => (value === null ? "unknown" : Math.round(100 * value) + " %");
 
-  function rows(plume) {
+  function rows(outline) {
     return [
-      ["Area", plume.area],
-      ["Mean probability", percent(plume.mean_prob)],
-      ["Highest probability", percent(plume.max_prob)],
+      ["Area", outline.area],
+      ["Mean probability", percent(outline.mean_prob)],
+      ["Highest probability", percent(outline.max_prob)],
     ];
   }
 
-  function warnings(plume) {
+  function warnings(outline) {
     const texts = [];
-    if (plume.touches_edge) texts.push("Cut by the edge of the scene: it may go on outside.");
-    if (plume.touches_nodata) texts.push("Borders on pixels without data: part of it may be missing.");
+    if (outline.touches_edge) texts.push("Cut by the edge of the scene: it may go on outside.");
+    if (outline.touches_nodata) texts.push("Borders on pixels without data: part of it may be missing.");
     return texts;
   }
 
-  function card(plume) {
+  function card(outline) {
     const box = element("div");
     const heading = element("h3");
-    heading.append(element("span", undefined, "swatch class-" + plume.class), "Plume " + plume.id);
+    heading.append(element("span", undefined, "swatch class-" + outline.class), "Outline " + outline.id);
     const list = element("dl");
-    for (const [name, value] of rows(plume)) {
+    for (const [name, value] of rows(outline)) {
       const row = element("div");
       row.append(element("dt", name), element("dd", value));
       list.append(row);
     }
-    box.append(heading, list, ...warnings(plume).map((text) => element("p", text)));
+    box.append(heading, list, ...warnings(outline).map((text) => element("p", text)));
     return box;
   }
 
   function choose(id) {
-    for (const button of document.querySelectorAll("[data-plume]")) {
-      if (Number(button.dataset.plume) === id) button.setAttribute("aria-current", "true");
+    for (const button of document.querySelectorAll("[data-outline]")) {
+      if (Number(button.dataset.outline) === id) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     }
     if (id === null) return;
-    const plume = byId.get(id).feature.properties;
-    const said = rows(plume).map(([name, value]) => name + " " + value).concat(warnings(plume));
-    document.getElementById("status").textContent = "Plume " + id + ". " + said.join(". ");
+    const outline = byId.get(id).feature.properties;
+    const said = rows(outline).map(([name, value]) => name + " " + value).concat(warnings(outline));
+    document.getElementById("status").textContent = "Outline " + id + ". " + said.join(". ");
   }
 
-  // The whole view: the scene, or the plumes alone where there is no picture.
+  // The whole view: the scene, or the outlines alone where there is no picture.
   const bounds = L.latLngBounds([]);
   if (picture) bounds.extend(picture.getBounds());
   if (polygons.features.length) bounds.extend(smoke.getBounds());
@@ -173,13 +173,13 @@
   }
 
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-plume]");
+    const button = event.target.closest("[data-outline]");
     if (!button) return;
-    const layer = byId.get(Number(button.dataset.plume));
+    const layer = byId.get(Number(button.dataset.outline));
     const box = document.getElementById("show-smoke");
     if (!box.checked) box.click();
     atHome = false;
-    // Room above for the popup, which points at the plume's top and leaves it in sight. Not
+    // Room above for the popup, which points at the outline's top and leaves it in sight. Not
     // animated: a popup that pans the map would stop a zoom half way.
     const area = layer.getBounds();
     map.fitBounds(area, {

@@ -64,11 +64,13 @@ def warped(quicklook: Quicklook, west: float) -> dict[str, Any] | None:
     if right - left > 0.95 * 2 * math.pi * _RADIUS_M:  # all round a pole, the points leave a gap
         left, right = (_RADIUS_M * math.radians(lon) for lon in (west, west + 360))
     height_px, width_px, _ = quicklook.rgba.shape
-    across = np.nanmedian(np.hypot(np.diff(x, axis=1), np.diff(y, axis=1))) * 64 / width_px
-    down = np.nanmedian(np.hypot(np.diff(x, axis=0), np.diff(y, axis=0))) * 64 / height_px
+    across, down = (_step_m(x, y, axis) * 64 / px for axis, px in ((1, width_px), (0, height_px)))
     finer = 2 if max(height_px, width_px) <= 600 else 1  # smoother, where it costs little
-    size_m = max(min(across, down) / finer, max(right - left, top - bottom) / _MAX_PICTURE_PX)
-    width, height = (max(1, math.ceil(side / size_m)) for side in (right - left, top - bottom))
+    finest = min(across, down) / finer
+    width, height = (
+        min(_MAX_PICTURE_PX, max(1, math.ceil(side / finest)))
+        for side in (right - left, top - bottom)
+    )
     picture = np.zeros((4, height, width), np.uint8)
     reproject(
         np.ascontiguousarray(np.moveaxis(quicklook.rgba, -1, 0)),
@@ -86,6 +88,14 @@ def warped(quicklook: Quicklook, west: float) -> dict[str, Any] | None:
     east_west = [round(math.degrees(x / _RADIUS_M), 8) for x in (left, right)]
     corners = [[round(south, 8), east_west[0]], [round(north, 8), east_west[1]]]
     return {"url": _data_uri(np.moveaxis(picture, 0, -1)), "bounds": corners}
+
+
+def _step_m(x: NDArray[np.float64], y: NDArray[np.float64], axis: int) -> float:
+    """Return the usual distance between points of a grid; some may lie beyond the Earth's rim."""
+    with np.errstate(invalid="ignore"):
+        steps = np.hypot(np.diff(x, axis=axis), np.diff(y, axis=axis))
+    known = steps[np.isfinite(steps)]
+    return float(np.median(known)) if known.size else math.inf
 
 
 def _data_uri(rgba: NDArray[np.uint8]) -> str:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rasterio.errors import RasterioError
-
-from smokegeo.errors import OutputError, UsageError, deepest_cause
-from smokegeo.files import atomic_file, check_output
+from smokegeo.errors import OutputError, UsageError
+from smokegeo.files import atomic_files, check_output
 from smokegeo.probability import Rows, finish
 from smokegeo.scene.scene import Scene
-from smokegeo.writing.write import check_format, write_polygons
+from smokegeo.writing.plainly import said_plainly
+from smokegeo.writing.write import check_format, fill_polygons, polygon_files
 
 if TYPE_CHECKING:
     import geopandas
@@ -47,12 +46,18 @@ class Outputs:
             check_output(path, overwrite=self.overwrite)
             _probe(path)
 
-    def check_placed(self, scene: Scene) -> None:
-        """Refuse formats that need coordinates for a scene without."""
+    def check_scene(self, scene: Scene) -> None:
+        """Refuse what would replace a file of the scene, or needs coordinates that it lacks."""
+        for path in self.files:
+            if any(_same(path, Path(part)) for part in scene.paths):
+                raise UsageError(f"{path} is a file of the scene. Choose another output.")
         if scene.crs is None and self.polygons is not None:
             check_format(self.polygons, georeferenced=False)
         if scene.crs is None and self.web_map is not None:
-            raise UsageError("--map needs a scene with coordinates.")
+            raise UsageError(
+                "--map needs a scene with coordinates. Drop --map, and open the picture and the "
+                ".gpkg together in QGIS."
+            )
 
     def write(
         self,
@@ -62,43 +67,53 @@ class Outputs:
         threshold: float,
         facts: Mapping[str, str],
     ) -> tuple[Path, ...]:
-        """Write everything; the polygons last, so that they are there only if all is."""
-        written: list[Path] = []
-        if self.probability is not None:
-            _write_probability(self.probability, raster, scene, facts)
-            written.append(self.probability)
-        if self.web_map is not None:
-            from smokegeo.writing.quicklook import quicklook
-            from smokegeo.writing.webmap import write_map
-
-            write_map(
-                self.web_map,
-                frame,
-                quicklook=quicklook(scene),
-                title=scene.name,
-                facts=facts,
-                threshold=threshold,
-            )
-            written.append(self.web_map)
+        """Write everything or nothing; the polygons take their place last, and so mean success."""
+        polygons: tuple[Path, ...] = ()
         if self.polygons is not None:
-            files = write_polygons(
-                frame, self.polygons, provenance=facts, style_threshold=threshold
-            )
-            written = [*files, *written]
-        return tuple(written)
+            rasters = [Path(part) for part in scene.paths]
+            rasters += [] if self.probability is None else [self.probability]
+            polygons = polygon_files(self.polygons, rasters)
+        others = tuple(p for p in (self.probability, self.web_map) if p is not None)
+        if not (files := others + polygons):
+            return ()
+        with atomic_files(files) as parts:
+            part = dict(zip(files, parts, strict=True))
+            if self.probability is not None:
+                _write_probability(self.probability, part[self.probability], raster, scene, facts)
+            if self.web_map is not None:
+                from smokegeo.writing.quicklook import quicklook
+                from smokegeo.writing.webmap import map_page
+
+                page = map_page(
+                    frame,
+                    quicklook=quicklook(scene),
+                    title=scene.name,
+                    facts=facts,
+                    threshold=threshold,
+                    name=str(self.web_map),
+                )
+                with said_plainly(self.web_map, len(page)):
+                    part[self.web_map].write_bytes(page)
+            if self.polygons is not None:
+                fill_polygons(
+                    frame,
+                    self.polygons,
+                    [part[path] for path in polygons],
+                    provenance=facts,
+                    style_threshold=threshold,
+                )
+        return polygons[::-1] + others
 
 
-def _write_probability(path: Path, raster: Rows, scene: Scene, facts: Mapping[str, str]) -> None:
+def _write_probability(
+    path: Path, part: Path, raster: Rows, scene: Scene, facts: Mapping[str, str]
+) -> None:
     tags = dict(facts)
     if scene.acquired is not None:  # for polygons drawn from the raster later
         tags["ACQUISITIONDATETIME"] = scene.acquired.isoformat()
-    try:
-        with atomic_file(path) as part:
-            finish(raster, part, scene.place, tags)
-    except RasterioError as error:
-        raise OutputError(
-            f"{path}: cannot be written ({deepest_cause(error)}). Nothing was written."
-        ) from error
+    # A plain map, and at worst as much again and a third with overviews.
+    with said_plainly(path, 65536 + 3 * raster.width * raster.height):
+        finish(raster, part, scene.place, tags)
 
 
 def _check_suffix(path: Path | None, option: str, suffixes: tuple[str, ...]) -> None:

@@ -11,6 +11,10 @@ from smokegeo.scene.scene import Scene
 from smokegeo.writing.mappicture import Quicklook
 
 _SIDE_PX = 1200
+#: A strip keeps this many pixels across, if it has them, however long it is.
+_LEAST_PX = 64
+#: Beside clouds, all else would be nearly black; this lightens it and keeps smoke from being white.
+_GAMMA = 0.6
 
 
 def quicklook(scene: Scene, side_px: int = _SIDE_PX) -> Quicklook | None:
@@ -21,10 +25,9 @@ def quicklook(scene: Scene, side_px: int = _SIDE_PX) -> Quicklook | None:
     if scene.crs is None:
         return None
     step = max(1, -(-max(scene.width, scene.height) // side_px))
+    across, down = (min(step, max(1, side // _LEAST_PX)) for side in (scene.width, scene.height))
     chosen = composite_indexes(scene.bands)
-    columns, rows = range(step // 2, scene.width, step), range(step // 2, scene.height, step)
-    if not rows or not columns:
-        columns, rows, step = range(scene.width), range(scene.height), 1
+    columns, rows = range(across // 2, scene.width, across), range(down // 2, scene.height, down)
     values = np.zeros((3, len(rows), len(columns)), np.float32)
     valid = np.zeros((len(rows), len(columns)), bool)
     with scene.open() as reader:
@@ -32,8 +35,8 @@ def quicklook(scene: Scene, side_px: int = _SIDE_PX) -> Quicklook | None:
             line, usable = reader.read(Box(0, row, scene.width, 1), chosen)
             values[:, i], valid[i] = line[:, 0, columns], usable[0, columns]
     values[:, ~valid] = np.nan
-    picture = stretch(values, together=has_true_colour(scene.bands))
+    picture = stretch(values, together=has_true_colour(scene.bands)) ** _GAMMA
     rgba = np.zeros((*valid.shape, 4), np.uint8)
     rgba[..., :3] = np.rint(255 * picture)
     rgba[..., 3] = 255 * valid
-    return Quicklook(rgba, scene.transform @ Affine.scale(step), scene.crs)
+    return Quicklook(rgba, scene.transform @ Affine.scale(across, down), scene.crs)

@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 #: Beyond this, browsers get slow; the largest polygons are kept.
 MAX_POLYGONS = 5_000
 _LISTED = 25
+#: Facts that few will read, and those that are said elsewhere on the page.
+_FOLDED = ("model_sha256", "bands", "options")
+_TOLD = ("warnings",)
 
 
 def write_map(
@@ -46,25 +49,47 @@ def write_map(
     facts: Mapping[str, str],
     threshold: float,
 ) -> None:
-    """Write the map of `polygons` (as `place` makes them) over `quicklook` to `path`.
+    """Write the map of `polygons` (as `place` makes them) over `quicklook` to `path`."""
+    page = map_page(
+        polygons,
+        quicklook=quicklook,
+        title=title,
+        facts=facts,
+        threshold=threshold,
+        name=str(path),
+    )
+    with atomic_file(path) as part:
+        part.write_bytes(page)
+
+
+def map_page(
+    polygons: geopandas.GeoDataFrame,
+    *,
+    quicklook: Quicklook | None,
+    title: str,
+    facts: Mapping[str, str],
+    threshold: float,
+    name: str = "the map",
+) -> bytes:
+    """Return the page; `name` is for what there is to say of it.
 
     `facts` are shown in their order; all text may hold anything, it is escaped here.
     """
     if polygons.crs is None and len(polygons):
-        raise UsageError(f"{path}: polygons without a coordinate system fit on no map. Give --crs.")
+        raise UsageError(f"{name}: polygons without a coordinate system fit on no map. Give --crs.")
     classes = probability_classes(threshold)
     found, total_m2 = len(polygons), float(np.nansum(polygons["area_m2"].to_numpy(float)))
     polygons = polygons.sort_values(["area_m2", "id"], ascending=[False, True])[:MAX_POLYGONS]
-    notes = []
+    notes, doubts = [], _doubts(facts)
     if found > len(polygons):
-        notes.append(f"Only the {len(polygons):,} largest of {found:,} plumes are drawn.")
+        notes.append(f"Only the {len(polygons):,} largest of {found:,} outlines are drawn.")
     outlines = in_degrees(polygons.geometry.to_numpy(), polygons.crs)
     west = _west_edge(outlines, quicklook)
     outlines, simplified = lighten(into_window(outlines, west))
     if simplified:
         notes.append("The outlines are simplified for this map.")
     for note in notes:
-        log.warning("%s: %s", path, note)
+        log.warning("%s: %s", name, note)
     shown = [_properties(row, classes) for row in polygons.to_dict("records")]
     features = [
         {"type": "Feature", "properties": properties, "geometry": shapely.geometry.mapping(outline)}
@@ -72,23 +97,20 @@ def write_map(
     ]
     picture = None if quicklook is None else warped(quicklook, west)
     if quicklook is not None and picture is None:
-        log.warning("%s: the scene lies outside of Web Mercator, so its picture is left out.", path)
+        log.warning("%s: the scene lies outside of Web Mercator, so its picture is left out.", name)
     page = _fill(
         title=_text(title),
-        summary=_summary(found, total_m2, threshold),
-        notes="".join(f'<p class="note">{_text(note)}</p>' for note in notes),
+        summary=_summary(found, total_m2, threshold, facts),
+        notes="".join(f'<p class="note">{_text(note)}</p>' for note in (*doubts, *notes)),
         largest=_largest(shown),
         legend=_legend(classes),
-        facts="".join(
-            f"<div><dt>{_text(name)}</dt><dd><bdi>{_text(value)}</bdi></dd></div>"
-            for name, value in facts.items()
-        ),
+        facts=_facts({key: facts[key] for key in facts if key not in (*_FOLDED, *_TOLD)}),
+        folded=_folded({key: facts[key] for key in _FOLDED if key in facts}),
         colours="".join(f":root{{--class-{n}:{c.colour}}}" for n, c in enumerate(classes)),
         polygons=_json({"type": "FeatureCollection", "features": features}),
         settings=_json({"picture": picture, "colours": [entry.colour for entry in classes]}),
     )
-    with atomic_file(path) as part:
-        part.write_bytes(page.encode("utf-8"))
+    return page.encode("utf-8")
 
 
 def _west_edge(outlines: Outlines, quicklook: Quicklook | None) -> float:
@@ -132,15 +154,45 @@ def _area(area_m2: float) -> str:
     return f"{area_m2:,.0f} m²"
 
 
-def _summary(found: int, total_m2: float, threshold: float) -> str:
+def _doubts(facts: Mapping[str, str]) -> list[str]:
+    """Return what was warned of, and how much was not looked at."""
+    doubts = [str(doubt) for doubt in json.loads(facts.get("warnings", "[]"))]
+    share = float(facts.get("analysed_share", "1"))
+    if share < 0.9995:
+        doubts.append(f"{100 * (1 - share):.1f} % of the scene could not be analysed.")
+    return doubts
+
+
+def _facts(facts: Mapping[str, str]) -> str:
+    row = "<div><dt>{}</dt><dd><bdi>{}</bdi></dd></div>"
+    return "".join(row.format(_text(key), _text(value)) for key, value in facts.items())
+
+
+def _folded(facts: Mapping[str, str]) -> str:
+    heading = "<summary>More details</summary>"
+    return f"<details>{heading}<dl>{_facts(facts)}</dl></details>" if facts else ""
+
+
+def _summary(found: int, total_m2: float, threshold: float, facts: Mapping[str, str]) -> str:
     if not found:
-        return (
-            '<p class="empty">No smoke was found in this scene at a threshold of '
-            f"{100 * threshold:g} %.</p>"
-        )
-    number = f"<b>{found:,}</b> {'plume' if found == 1 else 'plumes'}"
+        return f'<p class="empty">{_text(_nothing(threshold, facts))}</p>'
+    number = f"<b>{found:,}</b> {'outline' if found == 1 else 'outlines'}"
     return (
         f'<p class="figures"><span>{number}</span><span><b>{_area(total_m2)}</b> total</span></p>'
+    )
+
+
+def _nothing(threshold: float, facts: Mapping[str, str]) -> str:
+    """Say that there is no outline, which is not to say that there is no smoke."""
+    options = json.loads(facts.get("options", "{}"))
+    narrowed = options.get("min_area_m2") or options.get("core")
+    text = f"Nothing reached {100 * threshold:g} %"
+    text += " in the size or with the core asked for." if narrowed else "."
+    absent = facts.get("bands_absent", "0")
+    return (
+        text
+        if absent.startswith("0")
+        else f"{text} {absent} bands were missing; smoke may be there."
     )
 
 
@@ -155,12 +207,12 @@ def _largest(shown: list[dict[str, Any]]) -> str:
     if not shown:
         return ""
     rows = "".join(
-        f'<li><button type="button" data-plume="{plume["id"]}">'
-        f'<span class="swatch class-{plume["class"]}"></span><span>Plume {plume["id"]}</span>'
-        f'<span class="size">{plume["area"]}</span></button></li>'
-        for plume in shown[:_LISTED]
+        f'<li><button type="button" data-outline="{outline["id"]}">'
+        f'<span class="swatch class-{outline["class"]}"></span><span>Outline {outline["id"]}</span>'
+        f'<span class="size">{outline["area"]}</span></button></li>'
+        for outline in shown[:_LISTED]
     )
-    many = f"The {_LISTED} largest plumes" if len(shown) > _LISTED else "Largest plumes"
+    many = f"The {_LISTED} largest outlines" if len(shown) > _LISTED else "Largest outlines"
     heading = f'<h2 id="h-largest">{many}</h2>'
     return f'<section aria-labelledby="h-largest">{heading}<ol>{rows}</ol></section>'
 

@@ -1,27 +1,26 @@
 """Write polygons as a file a QGIS user opens: whole, styled, and the same bytes for the same input.
 
 The suffix chooses the format. GeoPackage carries its style inside; beside the others lies a `.qml`
-that QGIS applies by itself.
+that QGIS applies by itself, to any layer of that name: there is none if a raster has the name too.
 """
 
 from __future__ import annotations
 
-import errno
 import importlib.util
 import json
 import logging
 import os
-import shutil
 import sqlite3
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smokegeo.errors import OutputError, UsageError, deepest_cause
-from smokegeo.files import atomic_file
+from smokegeo.errors import OutputError, UsageError
+from smokegeo.files import atomic_files
 from smokegeo.writing.geojson import count_features, write_geojson
+from smokegeo.writing.plainly import said_plainly
 from smokegeo.writing.qgisstyle import MARK, qml
 
 if TYPE_CHECKING:
@@ -31,6 +30,11 @@ log = logging.getLogger(__name__)
 
 LAYER = "smoke"
 SUFFIXES = (".gpkg", ".geojson", ".fgb", ".parquet")
+#: Files that QGIS opens as rasters, by how their names end.
+_RASTERS = (
+    *(".tif", ".tiff", ".jp2", ".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".img", ".dat"),
+    *(".hdr", ".bil", ".bip", ".bsq", ".raw", ".vrt", ".nc", ".hdf", ".h5", ".asc", ".grd", ".ecw"),
+)
 #: GeoPackage notes when it was last changed; the clock must not change the bytes.
 _NO_DATE = "1970-01-01T00:00:00.000Z"
 #: From here on QGIS is much quicker with an index, which GeoJSON lacks.
@@ -51,7 +55,10 @@ def check_format(path: Path, *, georeferenced: bool = True) -> str:
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         known = ", ".join(SUFFIXES)
-        raise UsageError(f"{path}: no vector format for {suffix or 'no suffix'}. Use {known}.")
+        raise UsageError(
+            f"{path}: no vector format for {suffix or 'no suffix'}. Use {known}, "
+            "or convert a .gpkg: ogr2ogr out.shp smoke.gpkg."
+        )
     if suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
         raise UsageError(f"{path} needs pyarrow. Install it: pip install 'smokegeo[parquet]'.")
     if suffix == ".geojson" and not georeferenced:
@@ -68,40 +75,76 @@ def write_polygons(
     *,
     provenance: Mapping[str, str],
     style_threshold: float,
+    rasters: Iterable[Path] = (),
 ) -> tuple[Path, ...]:
-    """Write polygons and their style, all or nothing; return the files, the polygons first."""
+    """Write polygons and their style, all or nothing; return the files, the polygons first.
+
+    `rasters` are those that a style must not be taken for: the scene, and what else is written.
+    """
+    check_format(path, georeferenced=frame.crs is not None)
+    files = polygon_files(path, rasters)
+    with atomic_files(files) as parts:
+        fill_polygons(frame, path, parts, provenance=provenance, style_threshold=style_threshold)
+    return files[::-1]
+
+
+def polygon_files(path: Path, rasters: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """Return the files that polygons are written to: perhaps a style, and last the polygons."""
+    if path.suffix.lower() == ".gpkg":
+        return (path,)
+    style = path.with_suffix(".qml")
+    if (raster := _raster_of_the_stem(style, rasters)) is not None:
+        log.warning(
+            "%s has no style: QGIS would apply %s to %s too. Write .gpkg, which carries its style "
+            "inside, or choose another name",
+            path,
+            style.name,
+            raster.name,
+        )
+        return (path,)
+    if not _is_ours(style):
+        log.warning("%s is a style of your own and was kept", style)
+        return (path,)
+    return style, path
+
+
+def fill_polygons(
+    frame: geopandas.GeoDataFrame,
+    path: Path,
+    parts: Sequence[Path],
+    *,
+    provenance: Mapping[str, str],
+    style_threshold: float,
+) -> None:
+    """Write polygons for `path` into the parts of its `polygon_files`; not atomic by itself."""
     suffix = check_format(path, georeferenced=frame.crs is not None)
     facts = {key: value.encode("utf-8", "replace").decode() for key, value in provenance.items()}
     style = qml(style_threshold)
-    beside = path.with_suffix(".qml") if suffix != ".gpkg" else None
-    if beside is not None and not _is_ours(beside):
-        log.warning("%s is a style of your own and was kept", beside)
-        beside = None
     if suffix == ".geojson":
         _advise(frame)
+    *beside, part = parts
+    with said_plainly(path, _about_bytes(frame)):
+        _WRITERS[suffix](frame, part, facts, style)
+        for style_part in beside:
+            style_part.write_text(style, encoding="utf-8", newline="\n")
+        with part.open("rb") as handle:
+            os.fsync(handle.fileno())
+        written = _count(part, suffix)
+    if written != len(frame):
+        raise OutputError(
+            f"{path}: {written} of {len(frame)} polygons arrived in the file. "
+            "Nothing was written; try another format."
+        )
 
-    alone = beside is not None and not beside.exists()
-    try:
-        with ExitStack() as stack:  # left in reverse: the style takes its place first
-            part = stack.enter_context(atomic_file(path))
-            style_part = stack.enter_context(atomic_file(beside)) if beside is not None else None
-            with _said_plainly(path, _about_bytes(frame)):
-                _WRITERS[suffix](frame, part, facts, style)
-                if style_part is not None:
-                    style_part.write_text(style, encoding="utf-8", newline="\n")
-                with part.open("rb") as handle:
-                    os.fsync(handle.fileno())
-                written = _count(part, suffix)
-            if written != len(frame):
-                raise OutputError(
-                    f"{path}: {written} of {len(frame)} polygons arrived in the file. "
-                    "Nothing was written; try another format."
-                )
-    except BaseException:
-        if beside is not None and alone:
-            beside.unlink(missing_ok=True)
-        raise
-    return (path,) if beside is None else (path, beside)
+
+def _raster_of_the_stem(style: Path, rasters: Iterable[Path]) -> Path | None:
+    """Return a raster that QGIS would apply a style to, because it has the same folder and stem."""
+    wanted = os.path.normcase(os.path.abspath(style.with_suffix("")))
+    beside = (path for path in style.parent.iterdir() if path.suffix.lower() in _RASTERS)
+    for raster in (*rasters, *sorted(beside)):
+        if os.path.normcase(os.path.abspath(raster.with_suffix(""))) == wanted:
+            return raster
+    return None
 
 
 def _advise(frame: geopandas.GeoDataFrame) -> None:
@@ -204,35 +247,6 @@ def _count(part: Path, suffix: str) -> int:
     import pyogrio
 
     return int(pyogrio.read_info(part, layer=LAYER, force_feature_count=True)["features"])
-
-
-@contextmanager
-def _said_plainly(path: Path, size_bytes: int) -> Iterator[None]:
-    """Turn what GDAL, SQLite or the system say of a failed write into one line.
-
-    GDAL does not always tell a full disk from a broken one; the room that is left does.
-    """
-    try:
-        yield
-    except (OSError, RuntimeError, sqlite3.Error) as error:
-        reason = deepest_cause(error)
-        code = error.errno if isinstance(error, OSError) else None
-        full = code in (errno.ENOSPC, errno.EDQUOT)
-        full = full or any(hint in reason.lower() for hint in ("no space left", "is full"))
-        if full or (code is None and 0 <= _free_bytes(path.parent) < size_bytes):
-            raise OutputError(
-                f"{path}: no space left in {path.parent}. Nothing was written."
-            ) from error
-        raise OutputError(f"{path}: cannot be written ({reason}). Nothing was written.") from error
-
-
-def _free_bytes(folder: Path) -> int:
-    """Return the room on the disk of a folder, or -1 where that cannot be known."""
-    try:
-        usage = shutil.disk_usage(folder)
-    except OSError:
-        return -1
-    return usage.free if usage.total > 0 else -1
 
 
 def _about_bytes(frame: geopandas.GeoDataFrame) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -76,6 +79,15 @@ def test_the_scene_itself_is_never_replaced(tmp_path):
         assert "is the scene itself" in refusal(UsageError, outputs.check, str(scene))
 
 
+def test_a_file_of_the_scene_is_never_replaced(tmp_path):
+    red = tmp_path / "red.tif"
+    red.touch()
+    scene = scene_of(landscape(6, (8, 8)), "satellite", paths=(str(red),))
+    outputs = Outputs(tmp_path / "o.gpkg", red, overwrite=True)
+    assert "red.tif is a file of the scene." in refusal(UsageError, outputs.check_scene, scene)
+    Outputs(tmp_path / "o.gpkg", tmp_path / "p.tif").check_scene(scene)
+
+
 def test_a_place_where_nothing_can_be_made_is_refused(every, monkeypatch):
     def refuse(path, *args, **kwargs):
         raise PermissionError(13, "Permission denied")
@@ -87,11 +99,11 @@ def test_a_place_where_nothing_can_be_made_is_refused(every, monkeypatch):
 
 def test_a_scene_without_coordinates_gets_no_map_and_no_geojson(every, tmp_path):
     scene = scene_of(landscape(6, (8, 8)), "satellite", placed=False)
-    assert "--map needs" in refusal(UsageError, every.check_placed, scene)
-    Outputs(tmp_path / "s.gpkg", tmp_path / "p.tif").check_placed(scene)
+    assert "Drop --map, and open" in refusal(UsageError, every.check_scene, scene)
+    Outputs(tmp_path / "s.gpkg", tmp_path / "p.tif").check_scene(scene)
     geojson = Outputs(tmp_path / "s.geojson")
-    assert "no coordinate system" in refusal(UsageError, geojson.check_placed, scene)
-    geojson.check_placed(scene_of(landscape(6, (8, 8)), "satellite"))
+    assert "no coordinate system" in refusal(UsageError, geojson.check_scene, scene)
+    geojson.check_scene(scene_of(landscape(6, (8, 8)), "satellite"))
 
 
 # Writing
@@ -135,9 +147,42 @@ def test_polygons_come_last_so_that_they_mean_success(every, scene, tmp_path, mo
     def fails(*args, **kwargs):
         raise OutputError("no map.")
 
-    monkeypatch.setattr("smokegeo.writing.webmap.write_map", fails)
+    monkeypatch.setattr("smokegeo.writing.webmap.map_page", fails)
     refusal(OutputError, write, every, scene, tmp_path)
     assert not every.polygons.exists()
+
+
+def test_what_was_written_before_a_failure_is_taken_back(every, scene, tmp_path, monkeypatch):
+    def fails(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("smokegeo.writing.write._count", fails)
+    text = refusal(OutputError, write, every, scene, tmp_path)
+    assert text == f"{every.polygons}: no space left in {tmp_path}. Nothing was written."
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("stem", "styled"), [("p", False), ("scene", False), ("smoke", True)]
+)  # of the probabilities, of the scene, of neither
+def test_a_style_that_would_be_applied_to_a_raster_is_not_written(
+    every, scene, tmp_path, stem, styled
+):
+    scene = replace(scene, paths=(str(tmp_path / "scene.odd"),))
+    files, _ = write(replace(every, polygons=tmp_path / f"{stem}.fgb"), scene, tmp_path)
+    assert (tmp_path / f"{stem}.qml").exists() == styled
+    assert (tmp_path / f"{stem}.qml" in files) == styled
+
+
+def test_a_full_disk_is_named_for_the_raster_too(every, scene, tmp_path, monkeypatch):
+    def fails(raster, target, place, tags):
+        target.write_text("half")
+        raise rasterio.errors.RasterioIOError("Write failed. See previous exception for details.")
+
+    monkeypatch.setattr("smokegeo.writing.outputs.finish", fails)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 9, 0))
+    text = refusal(OutputError, write, every, scene, tmp_path)
+    assert text == f"{every.probability}: no space left in {tmp_path}. Nothing was written."
 
 
 def test_a_raster_that_cannot_be_written_leaves_nothing(every, scene, tmp_path, monkeypatch):

@@ -31,6 +31,24 @@ def test_the_colours_are_red_green_and_blue():
     assert rgba[5, 5, :3].tolist() == [255, 0, 255]
 
 
+def test_the_land_is_seen_beside_clouds():
+    values = landscape(6, (40, 40)) // 8
+    land = quicklook(scene_of(values, "satellite")).rgba
+    values[:, :10] = 6 * int(values.max())
+    beside = quicklook(scene_of(values, "satellite")).rgba
+    assert (beside[:10, :, :3] == 255).all()
+    assert 40 < np.median(beside[10:, :, :3]) < np.median(land[..., :3])
+
+
+@pytest.mark.parametrize("size", [(6, 60_000), (60_000, 6)])
+def test_a_strip_is_thinned_along_and_not_across(size):
+    pixels = np.broadcast_to(np.uint16(1), (6, *size))
+    found = quicklook(scene_of(pixels, "satellite"))
+    assert found.rgba.shape[:2] == tuple(min(side, 1200) for side in size)
+    steps = (found.transform.e / PLACE.e, found.transform.a / PLACE.a)
+    assert steps == tuple(side / have for side, have in zip(size, found.rgba.shape, strict=False))
+
+
 @pytest.mark.parametrize("size", [(101, 57), (300, 20), (20, 300), (64, 64), (1, 1), (1000, 1)])
 def test_a_large_scene_is_thinned_and_stays_in_its_place(size):
     height, width = size
@@ -38,10 +56,9 @@ def test_a_large_scene_is_thinned_and_stays_in_its_place(size):
     values = np.stack([rows, columns, rows + columns]).astype(np.float32) + 1
     scene = scene_of(values)
     found = quicklook(scene, side_px=32)
-    step = round(found.transform.a / PLACE.a)
+    steps = (round(found.transform.e / PLACE.e), round(found.transform.a / PLACE.a))
     assert found.transform @ (0, 0) == PLACE @ (0, 0)
-    assert found.transform.e == PLACE.e * step
-    for have, want in zip(found.rgba.shape[:2], size, strict=True):
+    for have, want, step in zip(found.rgba.shape[:2], size, steps, strict=True):
         assert have >= 1
         assert (have - 1) * step < want
         assert have * step > want - step

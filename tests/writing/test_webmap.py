@@ -175,11 +175,11 @@ def test_coordinates_are_short_but_keep_drone_pixels_apart(path):
 
 def test_the_panel_tells_number_area_facts_and_legend(path):
     page = make(path, facts={"Model": "satellite", "Acquired": "2024-07-14"}, threshold=0.75)
-    assert page.text("p", **{"class": "figures"}) == "2 plumes7.50 ha total"
+    assert page.text("p", **{"class": "figures"}) == "2 outlines7.50 ha total"
     assert [e[2] for e in page.all("dt")] == ["Model", "Acquired"]
     assert [e[2] for e in page.all("dd")] == ["satellite", "2024-07-14"]
     assert [e[2] for e in page.all("li")][:5] == ["75–80", "80–85", "85–90", "90–95", "95–100"]
-    assert [e[1]["data-plume"] for e in page.all("button")] == ["1", "2"]
+    assert [e[1]["data-outline"] for e in page.all("button")] == ["1", "2"]
 
 
 def test_legend_labels_are_short_enough_for_their_columns(path):
@@ -196,18 +196,71 @@ def test_classes_follow_the_threshold_as_in_qgis(path):
     assert make(path, threshold=1.0).features[0]["properties"]["class"] == 0
 
 
-def test_plumes_come_largest_first_so_that_small_ones_lie_on_top(path):
+def test_outlines_come_largest_first_so_that_small_ones_lie_on_top(path):
     page = make(path, frame(BOXES, area_m2=[10.0, 2e6]))
     assert [f["properties"]["id"] for f in page.features] == [2, 1]
     assert [f["properties"]["area"] for f in page.features] == ["2.00 km²", "10 m²"]
+
+
+def test_a_scene_that_reaches_over_the_rim_of_the_earth_is_shown(path):
+    crs = "+proj=geos +h=35785831 +lon_0=0 +sweep=y"
+    look = quicklook(Affine(110_000, 0, -5.5e6, 0, -110_000, 5.5e6), crs, (100, 100))
+    pixels, (west, _, east, _) = picture_of(make(path, frame([]), picture=look))
+    assert -82 < west < -70
+    assert 70 < east < 82
+    assert min(pixels.shape[:2]) > 100
+
+
+def test_a_strip_keeps_its_width_in_the_picture(path):
+    look = quicklook(Affine(20, 0, 500_000, 0, -2000, 5_001_000), shape=(1200, 60))
+    pixels, _ = picture_of(make(path, frame([]), picture=look))
+    assert pixels.shape[0] == 1600
+    assert pixels.shape[1] > 50
 
 
 def test_no_polygons_make_a_friendly_page(path):
     page = make(path, frame([]), picture=quicklook(), threshold=0.35)
     assert page.features == []
     said = page.text("p", **{"class": "empty"})
-    assert said == "No smoke was found in this scene at a threshold of 35 %."
+    assert said == "Nothing reached 35 %."
     assert page.json("settings")["picture"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"bands_absent": "0 of 6"}, "Nothing reached 50 %."),
+        (
+            {"bands_absent": "4 of 6"},
+            "Nothing reached 50 %. 4 of 6 bands were missing; smoke may be there.",
+        ),
+        (
+            {"options": '{"min_area_m2": 900.0, "core": null}'},
+            "Nothing reached 50 % in the size or with the core asked for.",
+        ),
+    ],
+)
+def test_an_empty_map_does_not_say_that_there_is_no_smoke(path, facts, said):
+    assert make(path, frame([]), facts=facts).text("p", **{"class": "empty"}) == said
+
+
+def test_what_was_warned_of_is_told_under_the_title(path):
+    doubts = ["scene.tif: only 2 bands", HOSTILE]
+    page = make(path, facts={"warnings": json.dumps(doubts), "analysed_share": "0.75"})
+    told = [e[2] for e in page.all("p", **{"class": "note"})]
+    assert told == [*doubts, "25.0 % of the scene could not be analysed."]
+    assert "warnings" not in [e[2] for e in page.all("dt")]
+    whole = make(path, facts={"warnings": "[]", "analysed_share": "0.9996"})
+    assert not whole.all("p", **{"class": "note"})
+
+
+def test_long_facts_are_folded_away(path):
+    facts = {"model": "m", "model_sha256": 64 * "a", "scene": "s", "options": "{}"}
+    page = make(path, facts=facts)
+    more, _ = page.all("details")
+    assert more[2] == "More detailsmodel_sha256" + 64 * "a" + "options{}"
+    assert [e[2] for e in page.all("dt")] == ["model", "scene", "model_sha256", "options"]
+    assert len(make(path).all("details")) == 1
 
 
 def test_unknown_areas_do_not_break_the_page(path):
@@ -386,10 +439,10 @@ def test_only_the_largest_are_drawn_and_it_says_so(path, caplog):
         page = make(path, frame(shapely.buffer(points, 20, quad_segs=1)))
     assert len(page.features) == 5000
     assert page.features[-1]["properties"]["id"] == 5000  # the smallest is left out
-    note = "Only the 5,000 largest of 5,001 plumes are drawn."
+    note = "Only the 5,000 largest of 5,001 outlines are drawn."
     assert page.text("p", **{"class": "note"}) == note
     assert note in caplog.text
-    assert page.text("p", **{"class": "figures"}).startswith("5,001 plumes")
+    assert page.text("p", **{"class": "figures"}).startswith("5,001 outlines")
     assert len(page.all("button")) == 25
 
 
@@ -497,16 +550,16 @@ def test_the_browser_draws_polygons_and_picture_without_complaint(path, tmp_path
 
 
 @browser
-def test_a_click_in_the_list_opens_the_plume(path, tmp_path):
+def test_a_click_in_the_list_opens_the_outline(path, tmp_path):
     make(path, frame(BOXES, touches_edge=[True, False], touches_nodata=[True, False]))
     clicked = tmp_path / "clicked.html"
-    with_script(path, clicked, "document.querySelector('[data-plume=\"1\"]').click()")
+    with_script(path, clicked, "document.querySelector('[data-outline=\"1\"]').click()")
     page, console = visit(clicked.as_uri(), tmp_path / "profile")
     assert console == []
     (popup,) = [e for e in page.all("div") if e[1].get("class") == "leaflet-popup-content"]
-    for said in ("Plume 1", "5.00 ha", "55 %", "97 %", "edge of the scene", "without data"):
+    for said in ("Outline 1", "5.00 ha", "55 %", "97 %", "edge of the scene", "without data"):
         assert said in popup[2]
-    assert page.all("button", **{"data-plume": "1", "aria-current": "true"})
+    assert page.all("button", **{"data-outline": "1", "aria-current": "true"})
     assert "Mean probability 55 %" in page.text("p", id="status")
 
 
@@ -531,7 +584,7 @@ def test_an_empty_map_opens_without_complaint_and_its_picture_can_be_hidden(path
     with_script(path, bare, "document.getElementById('show-picture').click()")
     page, console = visit(bare.as_uri(), tmp_path / "profile")
     assert console == []
-    assert "No smoke was found" in page.text("p", **{"class": "empty"})
+    assert "Nothing reached" in page.text("p", **{"class": "empty"})
     assert not page.all("img", alt="Picture of the scene")
 
 

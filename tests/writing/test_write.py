@@ -220,6 +220,20 @@ class TestStyle:
         assert (tmp_path / "smoke.qml").read_text() == "<qgis>mine</qgis>"
         assert "was kept" in caplog.text
 
+    @pytest.mark.parametrize("raster", ["smoke.tif", "smoke.JP2", "smoke.hdr"])
+    def test_is_not_written_where_qgis_would_apply_it_to_a_raster(self, tmp_path, raster, caplog):
+        (tmp_path / raster).touch()
+        assert save(frame(), tmp_path / "smoke.fgb") == (tmp_path / "smoke.fgb",)
+        assert listing(tmp_path) == sorted([raster, "smoke.fgb"])
+        (line,) = caplog.messages
+        assert f"QGIS would apply smoke.qml to {raster} too. Write .gpkg" in line
+
+    def test_heeds_rasters_that_are_not_there_yet(self, tmp_path, caplog):
+        path, other = tmp_path / "smoke.geojson", tmp_path / "smoke_prob.tif"
+        assert len(save(frame(), path, rasters=[tmp_path / "smoke.odd"])) == 1
+        assert len(save(frame(), path, rasters=[other, tmp_path.parent / "smoke.tif"])) == 2
+        assert len(caplog.messages) == 1
+
 
 class TestCheckFormat:
     @pytest.mark.parametrize("name", ["a.shp", "a", "a.geojson.gz", ".gpkg"])
