@@ -38,8 +38,11 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
     kind = KINDS[args.name]
     have = backgrounds(args.name, args.backgrounds, args.photos)
     # Photographs are known by heart: what the network says of them is too sure.
-    votes, truth, empty = weigh(kind, average, [h for h in have if not isinstance(h, Photo)])
-    threshold, f1 = choose_threshold(calibrate(average, votes, truth), truth, empty)
+    new = [h for h in have if not isinstance(h, Photo)]
+    votes, truth, _ = weigh(kind, average, new)
+    calibrate(average, votes, truth)
+    # Once more: the head is changed before zooms are compared and pixels averaged, not after.
+    threshold, f1 = choose_threshold(*weigh(kind, average, new))
     print(f"threshold {threshold:g}, F1 {f1:.3f} on simulated samples of another seed")
     card = Card(
         name=args.name,
@@ -118,11 +121,11 @@ def weigh(kind: Kind, network: MoP, have: Sequence[Any]) -> tuple[Tensor, Tensor
     return torch.cat(votes), torch.cat(truth).double(), torch.cat(empty)
 
 
-def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> Tensor:
+def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> None:
     """Change the network's last layer so that what it says is how often it is true.
 
     Smoke becomes sigmoid(a * vote + b), with a and b of the least cross-entropy (Platt's scaling);
-    they fit into the weights of the head. Returns the new votes.
+    they fit into the weights of the head. With zooms that is near the truth, not exact.
     """
     a, b = torch.ones((), dtype=votes.dtype), torch.zeros((), dtype=votes.dtype)
     inputs = torch.stack([votes, torch.ones_like(votes)])
@@ -137,7 +140,6 @@ def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> Tensor:
         network.head.bias *= float(a)
         network.head.bias += torch.tensor([-0.5, 0.5]) * float(b)
     print(f"calibrated: votes times {float(a):.3f} and {float(b):+.3f}")
-    return a * votes + b
 
 
 def choose_threshold(votes: Tensor, truth: Tensor, empty: Tensor) -> tuple[float, float]:

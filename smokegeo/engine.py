@@ -92,7 +92,6 @@ class Engine:
         self.card = fit.card
         zooms = self.card.zooms_for(len(fit.used))
         self.zooms = zooms[:1] if effort.fast else zooms
-        self._smoke = self.card.classes.index("smoke") if "smoke" in self.card.classes else 1
         self._network: Network
         with torch_threads(1):  # folding is many small products: threads would wait for each other
             model = load_model(fit.path)
@@ -125,7 +124,7 @@ class Engine:
         total = torch.zeros((), device=x.device)
         for turns, mirrored in views:
             turned = torch.rot90(x.flip(3) if mirrored else x, turns, (2, 3)).contiguous()
-            smoke = smoke_seen(self._network, turned, available, self.zooms, self._smoke)
+            smoke = smoke_seen(self._network, turned, available, self.zooms, self.card.smoke)
             smoke = torch.rot90(smoke, -turns, (1, 2))
             total = total + (smoke.flip(2) if mirrored else smoke)
         mean = total / len(views)

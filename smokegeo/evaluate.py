@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -37,10 +37,8 @@ def split_by_scene(card: Card, dataset: str) -> bool:
     Data without splits of their own are dealt anew whenever they are opened. Dealt in another way
     than for the training, the test split would hold frames the model was trained on.
     """
-    config = card.training.get("config")
-    if not isinstance(config, Mapping) or config.get("dataset") != dataset:
-        return False
-    return config.get("by_scene") is True
+    config = card.training.get("config", {})
+    return config.get("dataset") == dataset and config.get("by_scene") is True
 
 
 def probabilities(
@@ -72,7 +70,7 @@ def probabilities(
         available = torch.tensor([recipe.available])
         with torch.inference_mode():
             there = None if bool(available.all()) else available
-            smoke = smoke_seen(network, ready[None], there, zooms)[0].numpy()
+            smoke = smoke_seen(network, ready[None], there, zooms, card.smoke)[0].numpy()
         record = dataset.records[int(sample["frame"])]
         yield record.id, record.scenarios, smoke, sample["mask"].numpy()
 

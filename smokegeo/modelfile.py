@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -18,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from smokegeo import __version__
 from smokegeo.bands import BandSet
+from smokegeo.cardcheck import SMOKE, card_faults
 from smokegeo.datasets.statistics import BandStatistics
 from smokegeo.errors import ModelError, UsageError
 from smokegeo.files import atomic_file
-from smokegeo.views import MEASURED, VIEWS
+from smokegeo.views import MEASURED
 
 if TYPE_CHECKING:
     import torch
@@ -30,8 +30,6 @@ FORMAT = 1
 SUFFIX = ".safetensors"
 _KEY = "smokegeo_card"
 _MAX_HEADER_BYTES = 100_000_000
-#: Enlargements a card may ask for; more would show a network nothing new.
-_ZOOMS = (1, 2, 3, 4)
 #: What torch, timm and we raise when card and weights do not belong together.
 _UNFIT = (
     KeyError,
@@ -41,6 +39,7 @@ _UNFIT = (
     TypeError,
     AttributeError,
     AssertionError,
+    OSError,
     UsageError,
 )
 
@@ -74,31 +73,13 @@ class Card:
     sha256: str = ""
 
     def __post_init__(self) -> None:
-        if not 0 < self.threshold <= 1:
-            raise UsageError(
-                f"card {self.name}: threshold {self.threshold} is not above 0 and up to 1."
-            )
-        if not self.views or not set(self.views) <= set(VIEWS):
-            raise UsageError(f"card {self.name}: views {self.views} are not some of {VIEWS}.")
-        limit = self.input.get("limit")
-        if limit is not None and not (isinstance(limit, (int, float)) and limit > 0):
-            raise UsageError(f"card {self.name}: limit {limit!r} is no number above 0.")
-        if not self.zooms or any(zoom not in _ZOOMS for zoom in self.zooms):
-            raise UsageError(f"card {self.name}: zooms {self.zooms} are not some of {_ZOOMS}.")
-        if not isinstance(self.input.get("zoom_bands", 1), int):
-            raise UsageError(f"card {self.name}: zoom_bands is no whole number.")
-        few = self.training.get("few")
-        if few is not None and not (isinstance(few, Mapping) and isinstance(few.get("below"), int)):
-            raise UsageError(f"card {self.name}: few says not below how many bands.")
-        if not 0 <= self.overlap_px < self.tile_px:
-            raise UsageError(
-                f"card {self.name}: tiles of {self.tile_px} px cannot overlap by {self.overlap_px}."
-            )
-        if self.statistics.names != self.bands.names:
-            raise UsageError(f"card {self.name}: the statistics are of other bands than its own.")
-        numbers = (*self.statistics.mean, *self.statistics.std)
-        if len(numbers) != 2 * len(self.bands) or not all(map(math.isfinite, numbers)):
-            raise UsageError(f"card {self.name}: each band needs a mean and a spread.")
+        if fault := next(card_faults(self), None):
+            raise UsageError(f"card {self.name}: {fault}.")
+
+    @property
+    def smoke(self) -> int:
+        """The place of smoke among the network's outputs."""
+        return self.classes.index(SMOKE)
 
     @property
     def views(self) -> tuple[str, ...]:

@@ -45,11 +45,11 @@ def tensors_only(sample: dict[str, Any]) -> dict[str, torch.Tensor]:
     return {key: value for key, value in sample.items() if key not in drop}
 
 
-def frame_slices(dataset: GeoDataset) -> Iterator[tuple[slice, slice]]:
+def frame_slices(dataset: GeoDataset) -> Iterator[tuple[slice, slice, slice]]:
     """Yield the query that covers each file of the dataset, in index order."""
-    for geometry in dataset.index.geometry:
+    for time, geometry in zip(dataset.index.index, dataset.index.geometry, strict=True):
         west, south, east, north = geometry.bounds
-        yield slice(west, east), slice(south, north)
+        yield slice(west, east), slice(south, north), slice(time.left, time.right)
 
 
 def segmentation_task() -> type[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import rasterio
 import torch
+from toy_models import save_toy
 
 from smokegeo.metrics import count
 from smokegeo.modelfile import bundled_models, load_model, read_card
@@ -389,6 +390,36 @@ def test_a_training_that_was_interrupted_ends_as_if_it_had_not_been(tiny, tmp_pa
         torch.testing.assert_close(value, parts[name], rtol=1e-5, atol=1e-6)
 
 
+def test_a_checkpoint_goes_on_with_its_own_options_only(tiny, tmp_path):
+    def parts():
+        network, average = tiny.build("mss", "e"), tiny.build("mss", "e")
+        return network, average, tiny.optimiser_of(network, 1e-3)
+
+    def go_on(**changes):
+        return tiny.resume(tmp_path, *parts(), tiny.decisive(options(tmp_path, **changes)))
+
+    assert go_on() == 0
+    tiny.save(tmp_path, 3, *parts(), tiny.decisive(options(tmp_path)))
+    assert go_on(steps=9, until=4, workers=2) == 3
+    for change in ({"photos": "all"}, {"batch": 4}, {"lr": 1e-2}, {"row": "d"}, {"seed": 1}):
+        with pytest.raises(SystemExit, match=next(iter(change))):
+            go_on(**change)
+    start = save_toy(tmp_path / "toy.safetensors")
+    with pytest.raises(SystemExit, match=r"start None \(now [0-9a-f]{64}\).* another --label"):
+        go_on(start=start)
+
+
+def test_a_checkpoint_that_does_not_tell_its_options_goes_on(tiny, tmp_path):
+    network, average = tiny.build("mss", "e"), tiny.build("mss", "e")
+    optimiser = tiny.optimiser_of(network, 1e-3)
+    tiny.save(tmp_path, 3, network, average, optimiser, {})
+    state = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    del state["told"]
+    torch.save(state, tmp_path / "last.ckpt")
+    told = tiny.decisive(options(tmp_path, batch=5))
+    assert tiny.resume(tmp_path, network, average, optimiser, told) == 3
+
+
 def test_calibration_makes_the_head_say_how_often_it_is_right(scripts, capsys):
     from smokegeo.models.mop import MoP
 
@@ -399,11 +430,39 @@ def test_calibration_makes_the_head_say_how_often_it_is_right(scripts, capsys):
     votes = (smoke - background).flatten().double()
     chance = torch.rand(len(votes), generator=torch.manual_seed(1), dtype=torch.float64)
     truth = (chance < torch.sigmoid(3 * votes - 1)).double()
-    told = scripts.finish.calibrate(network, votes, truth)
+    scripts.finish.calibrate(network, votes, truth)
     with torch.no_grad():
         background, smoke = network(x)[0]
-    torch.testing.assert_close((smoke - background).flatten().double(), told, atol=1e-4, rtol=1e-4)
+    told = (smoke - background).flatten()
     assert float(torch.sigmoid(told).mean()) == pytest.approx(float(truth.mean()), abs=1e-3)
+
+
+def test_the_threshold_is_chosen_by_what_the_calibrated_network_says(
+    scripts, monkeypatch, tmp_path
+):
+    from smokegeo.modelfile import read_card
+    from smokegeo.models.mop import MoP
+
+    network = MoP(bands=8, dim=16)
+    torch.save({"average": network.state_dict()}, tmp_path / "last.ckpt")
+    heads, judged = [], []
+
+    def weigh(kind, network, have):
+        heads.append(network.head.weight.clone())
+        votes = torch.full((4,), float(len(heads)))
+        return votes.double(), torch.tensor([0.0, 1, 1, 1]).double(), torch.zeros(4, dtype=bool)
+
+    monkeypatch.setattr(scripts.finish, "build", lambda name, row: network)
+    monkeypatch.setattr(scripts.finish, "backgrounds", lambda *_: [])
+    monkeypatch.setattr(scripts.finish, "weigh", weigh)
+    monkeypatch.setattr(
+        scripts.finish, "choose_threshold", lambda votes, *_: judged.append(votes) or (0.4, 0.9)
+    )
+    args = options(tmp_path, provisional=None, few=None)
+    path = scripts.finish.finish(args, tmp_path, 6, 12)
+    assert read_card(path).threshold == 0.4
+    assert not torch.equal(heads[0], heads[1])
+    assert judged[0].tolist() == [2.0] * 4
 
 
 def test_the_threshold_is_the_best_that_is_quiet_where_there_is_no_smoke(scripts):

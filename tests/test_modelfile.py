@@ -332,12 +332,54 @@ def test_weights_without_a_card_are_refused(tmp_path):
         (lambda card: card.update(threshold="high"), "damaged"),
         (lambda card: card.update(overlap_px=512), "overlap"),
         (lambda card: card.update(resolution_m=[1]), "damaged"),
+        (lambda card: card.update(resolution_m=[-1, 0]), "resolution_m"),
         (lambda card: card.update(sha256="0" * 64), "checksum"),
+        (lambda card: card.update(classes=["smoke"]), "are not 2 different ones"),
+        (lambda card: card.update(classes=["smoke", "smoke"]), "are not 2 different ones"),
+        (lambda card: card.update(classes=["background", "cloud"]), "without smoke"),
+        (lambda card: card.update(classes=5), "damaged"),
+        (lambda card: card.update(name=[1]), "name is no text"),
+        (lambda card: card.update(architecture=["mop"]), "architecture is no text"),
+        (lambda card: card.update(summary=None), "summary is no text"),
+        (lambda card: card.update(options=[]), "options holds no names"),
+        (lambda card: card.update(options=None), "options holds no names"),
+        (lambda card: card.update(input=[1]), "input holds no names"),
+        (lambda card: card.update(training=[]), "training holds no names"),
+        (lambda card: card.update(metrics="x"), "metrics holds no names"),
+        (lambda card: card.update(metrics={"validation": "x"}), "validation"),
+        (lambda card: card["training"].update(config=None), "config of its training"),
+        (lambda card: card["input"].update(min_bands="x"), "min_bands 'x' is no whole number"),
+        (lambda card: card["input"].update(zoom_bands=1.5), "zoom_bands 1.5 is no whole number"),
+        (lambda card: card["input"].update(limit=math.nan), "limit nan is no number above 0"),
+        (lambda card: card["input"].update(full="x"), "full 'x' is no number above 0"),
+        (lambda card: card["input"].update(heat="warm"), "heat 'warm' is not one of"),
+        (lambda card: card.update(tile_px=512.5), "tile_px 512.5"),
+        (lambda card: card.update(overlap_px=1.5), "overlap_px 1.5"),
+        (lambda card: card["statistics"].update(std=[-1] * 5), "below 0"),
+        (lambda card: card["statistics"]["maximum"].pop(), "a minimum and a maximum"),
     ],
 )
 def test_a_card_that_makes_no_sense_is_refused(change, fact, path):
     rewrite(path, change)
     assert fact in refusal(load_model, path)
+    if fact != "checksum":
+        assert fact in refusal(read_card, path)
+
+
+@pytest.mark.parametrize("backbone", ["tu-hf_hub:someone/some-repo", "tu-local-dir:/etc", "resnet"])
+@pytest.mark.parametrize("architecture", ["unet", "upernet", "deeplabv3+"])
+def test_a_card_cannot_name_a_place_to_load_a_network_from(
+    architecture, backbone, path, monkeypatch
+):
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: pytest.fail("the network is asked"))
+    card = make_card(architecture=architecture, options={"backbone": backbone})
+    save_model(path, card, {"weights": torch.zeros(1)})
+    assert "is not one of resnet18" in refusal(load_all, path)
+
+
+def test_smoke_is_found_in_its_own_place_among_the_classes():
+    card = make_card(classes=("smoke", "background"))
+    assert (make_card().smoke, card.smoke) == (1, 0)
 
 
 def fewer_bands(card) -> None:
@@ -361,7 +403,6 @@ def fewer_bands(card) -> None:
         (lambda card: card["options"].update(variant="accuracy"), "do not belong together"),
         (lambda card: card["options"].update(fusion="concat"), "do not belong together"),
         (lambda card: card["options"].update(psr=False, p_router=False), "do not belong together"),
-        (lambda card: card.update(options=[1]), "do not belong together"),
     ],
 )
 def test_a_card_for_other_weights_is_refused_both_ways(change, fact, path):

@@ -21,7 +21,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import numpy as np
@@ -116,7 +116,7 @@ class Layout:
         path = self.root / "splits" / f"{split}.txt"
         if not path.is_file():
             return None
-        return tuple(line.strip() for line in path.read_text("utf-8").splitlines() if line.strip())
+        return tuple(line.strip() for line in _lines(path) if line.strip())
 
 
 def grid_pitch(sizes: Iterable[int]) -> int:
@@ -209,11 +209,7 @@ def load_layout(root: Path, kind: str | None = None) -> Layout:
     root = Path(root)
     name = kind or "hss"
     if not (root / "dataset.json").is_file():
-        raise InputError(
-            f"{root} holds no prepared dataset. Prepare one with `smokegeo prepare {name} SRC "
-            f"{root}` (--download fetches the paper's), or make one with `smokegeo simulate {name} "
-            f"--out {root}`."
-        )
+        raise InputError(f"{root} holds no prepared dataset. {_remedy(root, name)}")
     try:
         head = json.loads((root / "dataset.json").read_text("utf-8"))
         if head["format"] != FORMAT:
@@ -232,21 +228,49 @@ def load_layout(root: Path, kind: str | None = None) -> Layout:
     return Layout(root, str(head["kind"]), bands, frames, head.get("facts", {}))
 
 
+def _remedy(root: Path, kind: str) -> str:
+    """Say which commands make a dataset; they would refuse a folder that holds something else."""
+    there = root.is_file() or (root.is_dir() and any(root.iterdir()))
+    folder = "FOLDER" if there else str(root)
+    then = ", then give --root FOLDER" if there else ""
+    simulate = f"make one with `smokegeo simulate {kind} --out {folder}`{then}."
+    if kind == "satellite":  # there is none to prepare
+        return simulate[0].upper() + simulate[1:]
+    return (
+        f"Prepare one with `smokegeo prepare {kind} SRC {folder}` (--download fetches the "
+        f"paper's), or {simulate}"
+    )
+
+
 def read_checksums(root: Path) -> dict[str, str]:
     """Return relative path -> SHA-256 from `checksums.sha256`; empty if there is none."""
     path = root / "checksums.sha256"
     if not path.is_file():
         return {}
     sums = {}
-    for line in path.read_text("utf-8").splitlines():
-        digest, _, name = line.partition(" ")
-        if not re.fullmatch(r"[0-9a-fA-F]{64}", digest) or not name.strip(" *"):
+    for line in _lines(path):
+        digest, _, text = line.partition(" ")
+        name = text.strip(" *")
+        if not re.fullmatch(r"[0-9a-fA-F]{64}", digest) or not name:
             raise InputError(f"{path}: the line {line[:40]!r} is not a SHA-256 and a file name.")
-        sums[name.strip(" *")] = digest.lower()
+        place = PureWindowsPath(name)  # knows the separators and roots of every system
+        if place.anchor or ".." in place.parts:
+            raise InputError(f"{path}: {name[:80]!r} lies outside of the dataset.")
+        sums[name] = digest.lower()
     return sums
 
 
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is damaged: it is not text in UTF-8. Copy it again.") from error
+
+
 def _record(row: Mapping[str, str]) -> FrameRecord:
+    # A dataset comes from anyone; an id becomes the name of files to open.
+    if row["id"] != clean_id(row["id"]):
+        raise ValueError(f"frame id {row['id'][:80]!r} is not a safe file name")
     return FrameRecord(
         row["id"],
         row["scene"],

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 import torch
 from torch import Tensor
 from torchgeo.datasets import RasterDataset
@@ -19,6 +24,8 @@ from smokegeo.errors import InputError, UsageError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+log = logging.getLogger(__name__)
+
 Sample = dict[str, Any]
 
 
@@ -31,7 +38,10 @@ class SmokeDataset(RasterDataset):
     """Spectral images with smoke masks, from a folder in the prepared layout.
 
     A sample holds `image` (bands, H, W) float32 in the files' own units, `mask` (H, W) long with
-    0, 1 and 255 for ignored, and `frame` (1,) long, the position of its record in `records`.
+    0, 1 and 255 for ignored, and `frame` (1,) long, the position of its record in `records`. It is
+    of one frame, the one whose place is most like the query's, also where frames touch or overlap:
+    pixels of one frame and labels of another would not belong together. Frames at the very same
+    place, a series in time, are told apart by the intervals of the index.
     """
 
     #: The kind of dataset a subclass reads, as in `dataset.json`; None takes any.
@@ -85,18 +95,25 @@ class SmokeDataset(RasterDataset):
         if len(self.index) != len(self.records) or len(self._masks.index) != len(self.records):
             raise InputError(f"{root}: some rasters cannot be opened. Run `smokegeo check {root}`.")
         self._position = {path: position for position, path in enumerate(images)}
+        self._mask_paths = masks
         self._finish = transforms
+        self._tell_series_apart()
 
     def __getitem__(self, query: Any) -> Sample:
         """Return the image, mask and frame number at a spatial (and temporal) slice."""
-        sample: Sample = super().__getitem__(query)
+        x, y, t = self._disambiguate_slice(query)
+        path = self._file_at(x, y, t)
+        position = self._position[path]
+        # Of the other frames nothing is read: TorchGeo would fill gaps of this one with them.
+        sample: Sample = RasterDataset.__getitem__(_only(self, path), (x, y, t))
+        labels = RasterDataset.__getitem__(_only(self._masks, self._mask_paths[position]), (x, y))
         image: Tensor = sample["image"]
-        mask: Tensor = self._masks[query]["mask"]
+        mask: Tensor = labels["mask"]
         # A pixel without a value cannot be learnt from; 0 keeps it out of the arithmetic.
         invalid = ~torch.isfinite(image).all(dim=0)
         sample["image"] = torch.where(invalid, torch.zeros_like(image), image)
         sample["mask"] = torch.where(invalid, torch.full_like(mask, IGNORE), mask)
-        sample["frame"] = torch.tensor([self._frame_at(query)])
+        sample["frame"] = torch.tensor([position])
         return sample if self._finish is None else self._finish(sample)
 
     def scenarios(self, frame: int) -> tuple[str, ...]:
@@ -109,10 +126,51 @@ class SmokeDataset(RasterDataset):
 
         return plot_sample(sample, self.band_set, show_titles=show_titles, suptitle=suptitle)
 
-    def _frame_at(self, query: Any) -> int:
-        x, y, _ = self._disambiguate_slice(query)
-        hits = self.index.cx[x.start : x.stop, y.start : y.stop]
-        return self._position[str(hits.filepath.iloc[0])]
+    def _file_at(self, x: slice, y: slice, t: slice) -> str:
+        """Return the image whose place is most like the query's: area shared over area of both."""
+        now = self.index[self.index.index.overlaps(pd.Interval(t.start, t.stop, closed="both"))]
+        bounds = now.bounds.to_numpy()
+        west, south, east, north = bounds.T
+        width = np.minimum(east, x.stop) - np.maximum(west, x.start)
+        height = np.minimum(north, y.stop) - np.maximum(south, y.start)
+        shared = np.clip(width, 0, None) * np.clip(height, 0, None)
+        asked = (x.stop - x.start) * (y.stop - y.start)
+        likeness = shared / ((east - west) * (north - south) + asked - shared)
+        if not (likeness > 0).any():
+            raise IndexError(f"no frame lies at {x}, {y}")
+        best = int(likeness.argmax())
+        rivals = np.flatnonzero((bounds == bounds[best]).all(axis=1))
+        if len(rivals) > 1:
+            names = ", ".join(Path(str(now.filepath.iloc[i])).stem for i in rivals[:3])
+            raise InputError(
+                f"{self.layout.root}: {len(rivals)} frames lie at the same place ({names}), so a "
+                "query must have the time of one of them; see the index."
+            )
+        return str(now.filepath.iloc[best])
+
+    def _tell_series_apart(self) -> None:
+        """Give frames at the very same place a day each, which TorchGeo's samplers pass on."""
+        places = list(self.index.geometry.to_wkb())
+        frames, told = Counter(places), Counter[bytes]()
+        if len(frames) == len(places):
+            return
+        days = []
+        for place, interval in zip(places, self.index.index, strict=True):
+            if frames[place] == 1:
+                days.append((interval.left, interval.right))
+                continue
+            start = pd.Timestamp(1970, 1, 1) + pd.Timedelta(days=told[place])
+            days.append((start, start + pd.Timedelta(hours=12)))
+            told[place] += 1
+        name = self.index.index.name
+        self.index.index = pd.IntervalIndex.from_tuples(days, closed="both", name=name)
+
+
+def _only(dataset: RasterDataset, path: str) -> RasterDataset:
+    """Return a dataset of one file of another."""
+    one = copy(dataset)
+    one.index = dataset.index[dataset.index.filepath == path]
+    return one
 
 
 def split_ids(
@@ -129,9 +187,29 @@ def split_ids(
         check_splits(shipped, everything)
         if not shipped.get(split):
             raise InputError(f"{layout.root} ships no {split} split, only {', '.join(shipped)}.")
+        if by_scene:
+            _warn_of_shared_scenes(layout, split, shipped)
         return shipped[split]
     scenes = {record.id: record.scene for record in layout.frames} if by_scene else None
     dealt = make_splits(everything, RATIOS.get(layout.kind, DEFAULT_RATIO), seed, scenes)[split]
     if not dealt:
         raise InputError(f"{layout.root}: {len(everything)} frames leave the {split} split empty.")
     return dealt
+
+
+def _warn_of_shared_scenes(
+    layout: Layout, split: str, shipped: Mapping[str, Sequence[str]]
+) -> None:
+    """Say that shipped splits are kept though they do not keep scenes together as asked."""
+    scene_of = {record.id: record.scene for record in layout.frames}
+    scenes = {name: {scene_of[i] for i in ids} - {""} for name, ids in shipped.items()}
+    elsewhere = set().union(*(found for name, found in scenes.items() if name != split))
+    if shared := scenes[split] & elsewhere:
+        log.warning(
+            "%s ships its splits, and %d of %d scenes of %s are in another one, too; to keep "
+            "scenes together, prepare the data again with --split-by scene",
+            layout.root,
+            len(shared),
+            len(scenes[split]),
+            split,
+        )

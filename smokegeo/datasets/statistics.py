@@ -47,8 +47,8 @@ class BandStatistics:
 def band_statistics(layout: Layout, ids: Sequence[str], bands: BandSet) -> BandStatistics:
     """Return the statistics of the given frames, from the cache beside the data if it is there.
 
-    The cache is keyed by the frames, the bands and the checksums of the dataset, so changed data
-    never meet old numbers.
+    The cache is keyed by the frames, the bands and the checksums of the dataset, or the sizes and
+    times of its images if it has none, so changed data never meet old numbers.
     """
     path = layout.root / "statistics" / f"{_key(layout, ids, bands)}.json"
     if path.is_file():
@@ -109,6 +109,13 @@ def _floats(values: np.ndarray[Any, Any]) -> tuple[float, ...]:
 
 
 def _key(layout: Layout, ids: Sequence[str], bands: BandSet) -> str:
-    sums = layout.root / "checksums.sha256"
-    text = json.dumps([sorted(ids), bands.names, sums.read_text("utf-8") if sums.is_file() else ""])
+    text = json.dumps([sorted(ids), bands.names, _data_mark(layout, ids)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _data_mark(layout: Layout, ids: Sequence[str]) -> Any:
+    sums = layout.root / "checksums.sha256"
+    if sums.is_file():
+        return sums.read_text("utf-8", errors="replace")
+    facts = [layout.image(frame_id).stat() for frame_id in sorted(ids)]
+    return [(fact.st_size, fact.st_mtime_ns) for fact in facts]

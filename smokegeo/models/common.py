@@ -7,11 +7,8 @@ from typing import cast
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from smokegeo.models.config import STAGE_CHANNELS, MoPConfig
+from smokegeo.models.config import HEADS, REDUCTIONS, STAGE_CHANNELS, MoPConfig
 from smokegeo.models.resize import sum_resized
-
-HEADS = (1, 2, 5, 8)
-REDUCTIONS = (8, 4, 2, 1)
 
 
 class CommonBranch(nn.Module):

@@ -25,6 +25,9 @@ DEPTHS: Mapping[str, tuple[int, int, int, int]] = {
 }
 #: Stage-wise channels of both branches for the paper's 25 bands.
 STAGE_CHANNELS = (25, 50, 125, 200)
+#: Of the four stages of any MiT: attention heads, and how far the map they look at is reduced.
+HEADS = (1, 2, 5, 8)
+REDUCTIONS = (8, 4, 2, 1)
 #: Unit vectors in fewer dimensions cannot hold three prototypes of two classes apart.
 MIN_BAND_CHANNELS = 4
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from smokegeo.models.bandsplit import EXPANSION
 from smokegeo.models.config import MoPConfig
-from smokegeo.models.lean_mit import LeanMiT
+from smokegeo.models.lean_mit import LeanMiT, conv
 from smokegeo.models.padding import pad_small
 from smokegeo.models.resize import sum_resized
 from smokegeo.models.weights import Weights
@@ -90,7 +90,7 @@ def _stem(config: MoPConfig, state: Weights) -> tuple[nn.Conv2d, list[int]]:
     joined = torch.cat(weights)
     if joined.shape[1] != config.bands:
         raise ValueError(f"its weights are for {joined.shape[1]} bands, not {config.bands}")
-    return _conv(joined, torch.cat(biases), stride=4), sizes
+    return conv(joined, torch.cat(biases), stride=4), sizes
 
 
 def _check_shapes(config: MoPConfig, weights: Weights) -> None:
@@ -255,7 +255,7 @@ class _BandStage(nn.Module):
             scale, shift = _norm(state.part("norm."))
             weight = state["down.weight"] * scale[:, None, None, None]
             bias = state["down.bias"] * scale + shift
-            self.down = _conv(weight, bias, groups=config.groups, stride=2)
+            self.down = conv(weight, bias, groups=config.groups, stride=2)
         self.blocks = nn.ModuleList(
             _BandBlock(config.groups, state.part(f"blocks.{i}."))
             for i in range(config.depths[index])
@@ -290,8 +290,8 @@ class _BandBlock(nn.Module):
         weight = torch.einsum("gomyx,gmi->goiyx", mix, expand)
         taps = torch.einsum("gomyx,gm->goyx", mix, constant).reshape(-1, 3, 3)
         bias = state["mix.bias"] + taps.sum(dim=(1, 2))
-        self.mix = _conv(weight.reshape(groups * inner, width, 3, 3), bias, groups=groups)
-        self.reduce = _conv(state["reduce.weight"], state["reduce.bias"], groups=groups)
+        self.mix = conv(weight.reshape(groups * inner, width, 3, 3), bias, groups=groups)
+        self.reduce = conv(state["reduce.weight"], state["reduce.bias"], groups=groups)
         self.taps: Tensor
         self.register_buffer("taps", taps.float())
 
@@ -342,24 +342,6 @@ def _norm(state: Weights) -> tuple[Tensor, Tensor]:
     """Return the scale and shift a batch norm amounts to in evaluation."""
     scale = state["weight"] * torch.rsqrt(state["running_var"] + 1e-5)
     return scale, state["bias"] - state["running_mean"] * scale
-
-
-def _conv(weight: Tensor, bias: Tensor | None, *, groups: int = 1, stride: int = 1) -> nn.Conv2d:
-    """Return a convolution that keeps the size (up to stride) with the given weights."""
-    outputs, inputs, kernel, _ = weight.shape
-    conv = nn.Conv2d(
-        inputs * groups,
-        outputs,
-        kernel,
-        stride,
-        padding=kernel // 2,
-        groups=groups,
-        bias=bias is not None,
-    )
-    conv.weight.data = weight.float().contiguous()
-    if bias is not None and conv.bias is not None:
-        conv.bias.data = bias.float().contiguous()
-    return conv
 
 
 def _fixed(values: Tensor) -> nn.Parameter:

@@ -9,11 +9,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from smokegeo.models.config import STAGE_CHANNELS, MoPConfig
+from smokegeo.models.config import HEADS, REDUCTIONS, STAGE_CHANNELS, MoPConfig
 from smokegeo.models.weights import Weights
-
-HEADS = (1, 2, 5, 8)
-REDUCTIONS = (8, 4, 2, 1)
 
 
 class LeanMiT(nn.Module):
@@ -39,6 +36,7 @@ class LeanMiT(nn.Module):
             self.norms.append(_layer_norm(stage.part("norm."), 1e-6))
             if len(stage["norm.weight"]) != STAGE_CHANNELS[i]:
                 raise ValueError("these are not the weights of MoP's common branch")
+        self.to(memory_format=torch.channels_last)
 
     def forward(self, x: Tensor) -> list[Tensor]:
         """Return the maps of all stages, channels last in memory."""
@@ -55,7 +53,7 @@ class _Embed(nn.Module):
         super().__init__()
         self.proj = None
         if project:
-            self.proj = _conv(state["proj.weight"], state["proj.bias"], stride=2, same=True)
+            self.proj = conv(state["proj.weight"], state["proj.bias"], stride=2)
         self.norm = _layer_norm(state.part("norm."), 1e-5)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -73,7 +71,7 @@ class _Block(nn.Module):
         self.norm2 = _layer_norm(state.part("norm2."), 1e-6)
         self.fc1 = _linear(state["mlp.fc1.weight"], state["mlp.fc1.bias"])
         depthwise = state["mlp.dwconv.weight"]
-        self.dwconv = _conv(depthwise, state["mlp.dwconv.bias"], groups=len(depthwise), same=True)
+        self.dwconv = conv(depthwise, state["mlp.dwconv.bias"], groups=len(depthwise))
         self.fc2 = _linear(state["mlp.fc2.weight"], state["mlp.fc2.bias"])
 
     def forward(self, x: Tensor) -> Tensor:
@@ -92,7 +90,7 @@ class _Attention(nn.Module):
         self.proj = _linear(state["proj.weight"], state["proj.bias"])
         self.reduce = self.norm = None
         if reduction > 1:
-            self.reduce = _conv(state["sr.weight"], state["sr.bias"], stride=reduction)
+            self.reduce = conv(state["sr.weight"], state["sr.bias"], stride=reduction, padding=0)
             self.norm = _layer_norm(state.part("norm."), 1e-5)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -108,14 +106,16 @@ class _Attention(nn.Module):
         return out
 
 
-def _conv(
-    weight: Tensor, bias: Tensor, *, groups: int = 1, stride: int = 1, same: bool = False
+def conv(
+    weight: Tensor, bias: Tensor, *, groups: int = 1, stride: int = 1, padding: int | None = None
 ) -> nn.Conv2d:
+    """Return a convolution with the given weights; without `padding` it keeps the size."""
     outputs, inputs, kernel, _ = weight.shape
-    padding = kernel // 2 if same else 0
-    conv = nn.Conv2d(inputs * groups, outputs, kernel, stride, padding, groups=groups)
-    conv.weight.data, conv.bias.data = weight.float(), bias.float()  # type: ignore[union-attr]
-    return conv.to(memory_format=torch.channels_last)
+    around = kernel // 2 if padding is None else padding
+    made = nn.Conv2d(inputs * groups, outputs, kernel, stride, around, groups=groups)
+    made.weight.data = weight.float().contiguous()
+    made.bias.data = bias.float().contiguous()  # type: ignore[union-attr]
+    return made
 
 
 def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:

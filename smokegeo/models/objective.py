@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from smokegeo.models.padding import IGNORE
+from smokegeo.datasets.layout import IGNORE
 
 
 @runtime_checkable

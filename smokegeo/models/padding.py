@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-#: Labels of pixels that count nowhere.
-IGNORE = 255
+from smokegeo.datasets.layout import IGNORE
+
 #: The common branch reduces a stride-4 map eightfold more.
 MIN_SIZE_PX = 32
 

@@ -50,15 +50,15 @@ class Prototypes(nn.Module):
         """
         with torch.autocast(features.device.type, enabled=False):  # exp(20) overflows in half
             unit = self._unit(features.float())
-            small = _nearest(labels, features.shape[2:])
-            masks = self._masks(small, present, unit)
+            small = nearest(labels, features.shape[2:])
+            masks = self.masks(small, present, unit)
             vectors = self().float()
             with torch.no_grad():
                 target = assign(unit, vectors, masks)
             loss = contrastive_loss(unit, vectors, target, masks, self.config.tau)
             if self.training and self.config.prototype_update == "momentum":
                 if self.config.update_correct_only and predicted is not None:
-                    right = _nearest(predicted, features.shape[2:]) == small
+                    right = nearest(predicted, features.shape[2:]) == small
                     masks = masks & right.reshape(1, 1, -1)
                 self.update(unit.detach(), target, masks)
         return loss
@@ -87,7 +87,7 @@ class Prototypes(nn.Module):
         flat = shaped.permute(1, 0, 3, 2).reshape(self.config.groups, b * h * w, -1)
         return F.normalize(flat, dim=-1)
 
-    def _masks(self, labels: Tensor, present: Tensor | None, unit: Tensor) -> Tensor:
+    def masks(self, labels: Tensor, present: Tensor | None, unit: Tensor) -> Tensor:
         """Return (classes, groups, N): True where a pixel of that class counts for that band."""
         classes = torch.arange(self.config.classes, device=labels.device)
         masks = (labels.reshape(1, 1, -1) == classes[:, None, None]).expand(-1, unit.shape[0], -1)
@@ -150,7 +150,7 @@ def _over_ranks(value: Tensor, how: dist.ReduceOp.RedOpType = dist.ReduceOp.SUM)
     return value
 
 
-def _nearest(labels: Tensor, size: torch.Size | tuple[int, ...]) -> Tensor:
+def nearest(labels: Tensor, size: torch.Size | tuple[int, ...]) -> Tensor:
     """Bring labels (B, H, W) to the features' size by nearest neighbour."""
     if labels.shape[1:] == tuple(size):
         return labels

@@ -5,16 +5,23 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from smokegeo.consensus import Agreement, Consensus
 from smokegeo.cubes import make_cube
-from smokegeo.datasets.layout import Frame, FrameRecord, finish_layout, grid_pitch, write_frame
+from smokegeo.datasets.layout import (
+    SPLITS,
+    Frame,
+    FrameRecord,
+    finish_layout,
+    grid_pitch,
+    write_frame,
+)
 from smokegeo.datasets.splits import DEFAULT_RATIO, RATIOS, make_splits
 from smokegeo.errors import SmokegeoError, UsageError
 from smokegeo.files import atomic_folder, need_space
@@ -22,7 +29,7 @@ from smokegeo.metrics import SCALES, scale_of
 from smokegeo.progress import track
 from smokegeo.simulate.annotators import ANNOTATORS
 from smokegeo.simulate.backgrounds import Backgrounds
-from smokegeo.simulate.frame import Rendering, simulate_frame
+from smokegeo.simulate.frame import Rendering, scene_name, simulate_frame
 from smokegeo.simulate.kinds import check_size, find_kind
 from smokegeo.simulate.placement import dataset_pixel_m, frame_place
 from smokegeo.simulate.scenarios import FRAMES_PER_VIDEO, check_scenarios
@@ -92,7 +99,7 @@ def simulate_dataset(
             plan.kind,
             spec.bands,
             records,
-            _splits(records, plan),
+            _splits(plan),
             {"simulated": True, "seed": plan.seed, **facts.to_dict()},
         )
     return facts
@@ -104,9 +111,10 @@ _Written = list[tuple[FrameRecord, Agreement]]
 def _videos(root: Path, plan: DatasetPlan, workers: int) -> Iterator[_Written]:
     """Write video after video, in order, in this process or in others."""
     numbers = range(_video_count(plan))
+    own = [replace(plan, backgrounds=backgrounds) for backgrounds in _backgrounds(plan)]
     if workers <= 1 or len(numbers) == 1:
         for number in numbers:
-            yield _write_video(root, plan, number)
+            yield _write_video(root, own[number], number)
         return
     # Spawned workers are the same on every system and inherit no locks.
     pool = ProcessPoolExecutor(
@@ -115,7 +123,7 @@ def _videos(root: Path, plan: DatasetPlan, workers: int) -> Iterator[_Written]:
         initializer=_leave_interrupts_to_parent,
     )
     try:
-        futures = [pool.submit(_write_video, root, plan, number) for number in numbers]
+        futures = [pool.submit(_write_video, root, own[number], number) for number in numbers]
         for future in futures:
             yield future.result()
     except BrokenProcessPool as error:
@@ -148,30 +156,66 @@ def _write_one(root: Path, plan: DatasetPlan, index: int) -> tuple[FrameRecord, 
         place = frame_place(index, plan.seed, plan.size, dataset_pixel_m(plan.seed))
         bands = find_kind(plan.kind).bands
         cube = make_cube(cube.values, bands, crs=place.crs, transform=place.transform)
-    frame = Frame(
-        f"{plan.kind}-{index:05d}", cube, made.mask, made.scene, made.scenarios, made.votes
-    )
+    frame = Frame(_frame_id(plan, index), cube, made.mask, made.scene, made.scenarios, made.votes)
     record = write_frame(root, frame, index, grid_pitch(plan.size))
     return record, Consensus(made.mask, made.votes, len(ANNOTATORS)).agreement
 
 
-def _splits(records: list[FrameRecord], plan: DatasetPlan) -> dict[str, tuple[str, ...]]:
+def _backgrounds(plan: DatasetPlan) -> list[Backgrounds | None]:
+    """Return the rasters of each video: no two splits share one, where there are enough.
+
+    A network that saw a background in training is not tested by it.
+    """
+    videos = [_scene(plan, number * FRAMES_PER_VIDEO) for number in range(_video_count(plan))]
+    have = plan.backgrounds
+    if have is None:
+        return [None] * len(videos)
+    if min(len(have.rasters), len(videos)) < len(SPLITS):
+        log.warning(
+            "frames of train, val and test share backgrounds, so scores on them are too good: to "
+            "keep them apart takes %d rasters (there are %d) and %d videos of %d frames",
+            *(len(SPLITS), len(have.rasters), len(SPLITS), FRAMES_PER_VIDEO),
+        )
+        return [have] * len(videos)
+    by_path = {str(raster.path): raster for raster in have.rasters}
+    # Each by itself, as a scene is, so that no split goes without.
+    paths = make_splits(list(by_path), _ratio(plan), plan.seed, {path: path for path in by_path})
+    scenes = _frame_scenes(plan)
+    owner = {scenes[i]: split for split, ids in _splits(plan).items() for i in ids}
+    dealt = {s: Backgrounds(tuple(by_path[path] for path in paths[s])) for s in SPLITS}
+    return [dealt[owner[video]] for video in videos]
+
+
+def _splits(plan: DatasetPlan) -> dict[str, tuple[str, ...]]:
     """Deal whole videos into the paper's splits; single frames if there are too few videos."""
-    scenes = {record.id: record.scene for record in records}
-    return make_splits(
-        list(scenes),
-        RATIOS.get(plan.kind, DEFAULT_RATIO),
-        plan.seed,
-        scenes if len(set(scenes.values())) >= 3 else None,
-    )
+    scenes = _frame_scenes(plan)
+    whole = _video_count(plan) >= len(SPLITS)
+    return make_splits(list(scenes), _ratio(plan), plan.seed, scenes if whole else None)
 
 
-def _scales(records: list[FrameRecord]) -> dict[str, int]:
-    """Count the frames of each scale class."""
+def _ratio(plan: DatasetPlan) -> tuple[float, float, float]:
+    return RATIOS.get(plan.kind, DEFAULT_RATIO)
+
+
+def _frame_scenes(plan: DatasetPlan) -> dict[str, str]:
+    """Return the id of each frame and the scene it will be of."""
+    return {_frame_id(plan, index): _scene(plan, index) for index in range(plan.count)}
+
+
+def _frame_id(plan: DatasetPlan, index: int) -> str:
+    return f"{plan.kind}-{index:05d}"
+
+
+def _scene(plan: DatasetPlan, index: int) -> str:
+    return scene_name(plan.kind, index // FRAMES_PER_VIDEO)
+
+
+def _scales(records: Sequence[FrameRecord]) -> dict[str, int]:
+    """Count the frames of each scale class; one without smoke has none, as in the scores."""
     counts = dict.fromkeys(SCALES, 0)
     for record in records:
-        share = record.smoke_pixels / (record.width * record.height)
-        counts[scale_of(share)] += 1
+        if record.smoke_pixels:
+            counts[scale_of(record.smoke_pixels / (record.width * record.height))] += 1
     return counts
 
 

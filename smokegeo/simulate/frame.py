@@ -120,8 +120,13 @@ def simulate_frame(
         exposed.opacity,
         cloud_opacity(stage),
         (casting.scene, casting.smoke),
-        f"{spec.name}-{casting.video:04d}",
+        scene_name(spec.name, casting.video),
     )
+
+
+def scene_name(kind: str, video: int) -> str:
+    """Return the name of the scene the frames of a video are of."""
+    return f"{kind}-{video:04d}"
 
 
 @lru_cache(maxsize=2)
@@ -173,6 +178,36 @@ def is_judged(band: Band) -> bool:
     return (band.wavelength_nm or 0) < _JUDGED_BELOW_NM
 
 
+class Visibility:
+    """What smoke does to the light (y, x), in the mean of the bands in which people look for it.
+
+    `opacity` is the share of light it takes away; `change` is how much brighter or darker it makes
+    the bands, in units of full daylight.
+    """
+
+    def __init__(
+        self, stage: Stage, bands: BandSet, judged: Callable[[Band], bool] = is_judged
+    ) -> None:
+        self._stage, self._judged = stage, judged
+        self._count = np.float32(sum(1 for band in bands if judged(band)))
+        self.opacity: Field = np.zeros(stage.shape, dtype=np.float32)
+        self._change: Field = np.zeros(stage.shape, dtype=np.float32)
+
+    def light(self, smoke: Layer, band: Band) -> Field:
+        """Return a band's light with smoke in it, and note what the smoke does to it."""
+        light, opacity, difference = band_light(self._stage, smoke, band)
+        if self._judged(band):
+            self.opacity += opacity / self._count
+            # Over plants smoke is brighter in the visible and darker in NIR: it is seen in both.
+            self._change += np.abs(difference) / self._count
+        return light
+
+    @property
+    def change(self) -> Field:
+        """How much the smoke changes the bands that were asked for until now."""
+        return self._change / np.float32(self._stage.light)
+
+
 def expose(
     stage: Stage,
     smoke: Layer,
@@ -184,19 +219,11 @@ def expose(
 
     `judged` says in which bands people look for the smoke.
     """
-    shape = stage.shape
-    values = np.empty((len(bands), *shape), dtype=stage.sensor.dtype)
-    opacity = np.zeros(shape, dtype=np.float32)
-    change = np.zeros(shape, dtype=np.float32)
-    looked_at = sum(1 for band in bands if judged(band))
+    values = np.empty((len(bands), *stage.shape), dtype=stage.sensor.dtype)
+    visibility = Visibility(stage, bands, judged)
     for position, band in enumerate(bands):
-        light, smoke_opacity, difference = band_light(stage, smoke, band)
-        values[position] = stage.sensor.record(light, position, rng)
-        if judged(band):
-            opacity += smoke_opacity / np.float32(looked_at)
-            # Over plants smoke is brighter in the visible and darker in NIR: it is seen in both.
-            change += np.abs(difference) / np.float32(looked_at)
-    return Exposed(values, opacity, change / np.float32(stage.light))
+        values[position] = stage.sensor.record(visibility.light(smoke, band), position, rng)
+    return Exposed(values, visibility.opacity, visibility.change)
 
 
 def band_light(stage: Stage, smoke: Layer, band: Band) -> tuple[Field, Field, Field]:

@@ -22,7 +22,7 @@ from smokegeo.progress import track
 from smokegeo.simulate.annotators import annotate, visible_smoke
 from smokegeo.simulate.clouds import shadow
 from smokegeo.simulate.fields import Field, Shape
-from smokegeo.simulate.frame import band_light, is_judged
+from smokegeo.simulate.frame import Visibility
 from smokegeo.simulate.kinds import Kind, check_size, find_kind
 from smokegeo.simulate.land import BIOMES, land
 from smokegeo.simulate.optics import Layer, draw_smoke
@@ -169,8 +169,7 @@ def _write_bands(
 ) -> Field:
     """Write the scene band by band and return the smoke (y, x) as annotators see it."""
     height, width = stage.shape
-    opacity, change = (np.zeros(stage.shape, dtype=np.float32) for _ in range(2))
-    judged = sum(1 for band in bands if is_judged(band))
+    visibility = Visibility(stage, bands)
     with rasterio.open(
         path, "w", driver="GTiff", width=width, height=height, count=len(bands),
         dtype=stage.sensor.dtype, crs=place.crs, transform=place.transform, tiled=True,
@@ -178,14 +177,10 @@ def _write_bands(
     ) as dst:  # fmt: skip
         tag_bands(dst, bands)
         for position, band in enumerate(track(bands, "simulated bands", len(bands))):
-            light, band_opacity, difference = band_light(stage, smoke, band)
-            if is_judged(band):
-                opacity += band_opacity / np.float32(judged)
-                change += difference / np.float32(judged)
-            del band_opacity, difference
+            light = visibility.light(smoke, band)
             dst.write(stage.sensor.record(light, position, rng), position + 1)
 
-    return visible_smoke(opacity, change / np.float32(stage.light))
+    return visible_smoke(visibility.opacity, visibility.change)
 
 
 def _write_truth(path: Path, mask: NDArray[np.uint8], tau: Field, place: Place) -> int:

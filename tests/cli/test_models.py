@@ -16,7 +16,7 @@ def test_the_next_step_of_a_model_is_with_data_of_its_kind(run, kind, tmp_path):
 
 
 def test_a_model_of_no_known_kind_names_no_dataset(run, tmp_path):
-    path = save_toy(tmp_path / "m.safetensors", "naip", training={"config": "none"})
+    path = save_toy(tmp_path / "m.safetensors", "naip", training={"config": {}})
     shown = run("models", "show", path)
     assert shown.exit_code == 0, shown.output
     assert "smokegeo predict" in shown.output

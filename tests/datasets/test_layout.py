@@ -247,6 +247,15 @@ class TestLoadErrors:
         assert f"smokegeo simulate {kind}" in message
         assert "\n" not in message
 
+    def test_only_commands_that_work_are_recommended(self, tmp_path):
+        (tmp_path / "scene.tif").write_bytes(b"")
+        with pytest.raises(InputError) as caught:
+            load_layout(tmp_path, "satellite")
+        assert str(caught.value) == (
+            f"{tmp_path} holds no prepared dataset. Make one with `smokegeo simulate satellite "
+            "--out FOLDER`, then give --root FOLDER."
+        )
+
     def test_a_folder_that_does_not_exist(self, tmp_path):
         with pytest.raises(InputError, match="no prepared dataset"):
             load_layout(tmp_path / "nowhere")
@@ -276,6 +285,11 @@ class TestLoadErrors:
                 "id,scene,scenarios,width,height,smoke_pixels,ignored_pixels,votes\n"
                 "a,,,x,1,0,0,0\n",
             ),
+            (
+                "frames.csv",
+                "id,scene,scenarios,width,height,smoke_pixels,ignored_pixels,votes\n"
+                "../../outside/secret,,,1,1,0,0,0\n",
+            ),
         ],
     )
     def test_damaged_tables_are_refused(self, tmp_path, file, content):
@@ -289,3 +303,21 @@ class TestLoadErrors:
         (tmp_path / "frames.csv").unlink()
         with pytest.raises(InputError, match="is damaged"):
             load_layout(tmp_path)
+
+    @pytest.mark.parametrize("name", ["splits/train.txt", "checksums.sha256", "frames.csv"])
+    def test_tables_that_are_no_text_are_refused_in_one_line(self, tmp_path, name):
+        write_dataset(tmp_path, [frame()])
+        (tmp_path / name).write_bytes(b"\xff\xfe\x00")
+
+        def read_all():
+            load_layout(tmp_path).split_ids("train")
+            read_checksums(tmp_path)
+
+        with pytest.raises(InputError, match="is damaged"):
+            read_all()
+
+    @pytest.mark.parametrize("name", ["../secret", "images/../../x", "/etc/passwd", "C:\\x"])
+    def test_checksums_of_files_elsewhere_are_refused(self, tmp_path, name):
+        (tmp_path / "checksums.sha256").write_text(f"{'0' * 64}  {name}\n")
+        with pytest.raises(InputError, match="lies outside of the dataset"):
+            read_checksums(tmp_path)

@@ -61,7 +61,7 @@ def test_random_patches_never_mix_two_frames(make_dataset):
 
 def test_a_patch_wider_than_a_frame_is_filled_with_ignored_pixels(make_dataset):
     dataset = HSS(make_dataset(4).root, split=None)
-    x, y = next(frame_slices(dataset))
+    x, y, *_ = next(frame_slices(dataset))
     sample = dataset[slice(x.start - 100, x.stop + 100), slice(y.start - 100, y.stop + 100)]
     assert sample["mask"].shape == (224, 240)
     outside = torch.ones(224, 240, dtype=torch.bool)
@@ -114,6 +114,29 @@ def test_unshipped_splits_are_seeded_and_can_keep_scenes_together(make_dataset):
         for split in ("train", "val", "test")
     ]
     assert sum(len(part) for part in scenes) == len(set.union(*scenes)) == 4
+
+
+def test_shipped_splits_that_tear_scenes_apart_are_kept_but_told(make_dataset, caplog):
+    layout = make_dataset(12)
+    ids = [record.id for record in layout.frames]
+    for number, name in enumerate(("train", "val", "test")):
+        (layout.root / "splits" / f"{name}.txt").write_text("\n".join(ids[number::3]))
+    HSS(layout.root, "train")
+    assert not caplog.messages
+    HSS(layout.root, "train", by_scene=True)
+    (told,) = caplog.messages
+    assert "4 of 4 scenes of train are in another one" in told
+    assert "--split-by scene" in told
+
+
+def test_shipped_splits_that_keep_scenes_together_need_no_word(make_dataset, caplog):
+    layout = make_dataset(12)
+    scenes = sorted({record.scene for record in layout.frames})
+    for number, name in enumerate(("train", "val", "test")):
+        ids = [r.id for r in layout.frames if scenes.index(r.scene) % 3 == number]
+        (layout.root / "splits" / f"{name}.txt").write_text("\n".join(ids))
+    HSS(layout.root, "train", by_scene=True)
+    assert not caplog.messages
 
 
 def test_overlapping_shipped_splits_are_refused(make_dataset):
@@ -200,3 +223,66 @@ def test_damaged_samples_are_all_named_before_training(make_dataset):
     assert "3 of 6 samples unusable" in text
     assert all(name in text for name in (first, second, third))
     assert "\n" not in text
+
+
+def write_places(root, corners, *, size=64):
+    """Write frames of one value each, 10 m a pixel; the odd ones are smoke, but for four rows."""
+    bands, records = sensor("satellite").bands, []
+    for number, (right, down) in enumerate(corners):
+        values = np.full((6, size, size), 1000 * (number + 1), np.uint16)
+        mask = np.full((size, size), number % 2, np.uint8)
+        mask[:4] = 255
+        place = {
+            "crs": rasterio.crs.CRS.from_epsg(32633),
+            "transform": from_origin(5e5 + 10 * right, 5e6 - 10 * down, 10, 10),
+        }
+        frame = Frame(f"frame_{number}", make_cube(values, bands, **place), mask)
+        records.append(write_frame(root, frame, number))
+    ids = [record.id for record in records]
+    finish_layout(root, "satellite", bands, records, {"train": ids})
+    return Satellite(root)
+
+
+def times(dataset):
+    """Return the query of each frame with its time, as TorchGeo's samplers make them."""
+    for (x, y, *_), time in zip(frame_slices(dataset), dataset.index.index, strict=True):
+        yield x, y, slice(time.left, time.right)
+
+
+@pytest.mark.parametrize(
+    "corners",
+    [
+        [(0, 0), (64, 0), (0, 64), (64, 64)],
+        [(0, 0), (32, 0), (16, 16)],
+        [(0, 0), (0, 0), (0, 0), (64, 0)],
+    ],
+    ids=["adjacent", "overlapping", "at the same place"],
+)
+@pytest.mark.parametrize("patch_px", [None, 64, 60])
+def test_frames_that_meet_keep_their_own_pixels_labels_and_numbers(tmp_path, corners, patch_px):
+    dataset = write_places(tmp_path, corners)
+    queries = times(dataset) if patch_px is None else grid_patches(dataset, patch_px, patch_px)
+    seen = set()
+    for query in queries:
+        sample = dataset[query]
+        number = number_of(dataset, sample)
+        seen.add(number)
+        inside = sample["mask"] != 255
+        assert set(sample["mask"][inside].tolist()) <= {number % 2}
+        assert set(sample["image"][:, inside].flatten().tolist()) <= {1000.0 * (number + 1)}
+        if patch_px is None:
+            assert int(inside.sum()) == 60 * 64
+    assert seen == set(range(len(corners)))
+
+
+def test_a_query_that_does_not_say_which_frame_of_a_series_is_refused(tmp_path):
+    dataset = write_places(tmp_path, [(0, 0), (0, 0)])
+    x, y, *_ = next(frame_slices(dataset))
+    with pytest.raises(InputError, match=r"2 frames lie at the same place \(frame_0, frame_1\)"):
+        _ = dataset[x, y]
+
+
+def test_a_place_where_no_frame_lies_is_no_part_of_the_dataset(tmp_path):
+    dataset = write_places(tmp_path, [(0, 0)])
+    with pytest.raises(IndexError):
+        _ = dataset[slice(4e5, 4e5 + 640), slice(5e6 - 640, 5e6)]

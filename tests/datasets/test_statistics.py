@@ -40,6 +40,19 @@ def test_they_are_computed_once_per_split_and_bands(make_dataset, monkeypatch):
         band_statistics(layout, ids, layout.bands.subset(["600nm"]))
 
 
+def test_changed_data_without_checksums_never_meet_old_numbers(make_dataset, monkeypatch):
+    layout = make_dataset(5)
+    (layout.root / "checksums.sha256").unlink()
+    ids = layout.split_ids("train")
+    first = band_statistics(layout, ids, layout.bands)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "compute_statistics", lambda *_: pytest.fail("computed again"))
+        assert band_statistics(layout, ids, layout.bands) == first
+    with rasterio.open(layout.image(ids[0]), "r+") as dst:
+        dst.write(dst.read() // 4)
+    assert band_statistics(layout, ids, layout.bands).mean != first.mean
+
+
 def test_a_damaged_cache_is_computed_again(make_dataset):
     layout = make_dataset(5)
     ids = layout.split_ids("train")

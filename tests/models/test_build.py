@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from smokegeo.errors import UsageError
-from smokegeo.models.baselines.catalog import METHODS
+from smokegeo.models.baselines.catalog import BACKBONES, METHODS
 from smokegeo.models.build import ARCHITECTURES, Padded, build_network
 from smokegeo.models.mop import MoP
 
@@ -32,6 +32,12 @@ def test_padding_takes_any_size_and_gives_it_back():
         torch.testing.assert_close(network(x), 2 * x[:, :2])
     assert network.network.seen.shape == (2, 3, 64, 96)
     torch.testing.assert_close(network.network.seen[:, :, 50, 10], x[:, :, 44, 10])
+
+
+def test_an_image_that_needs_no_padding_is_not_copied():
+    network, x = Padded(Doubled()), torch.randn(1, 3, 32, 64)
+    network(x)
+    assert network.network.seen is x
 
 
 def test_a_baseline_sees_zero_in_absent_bands_whatever_they_hold():
@@ -65,3 +71,23 @@ def test_an_unknown_name_or_option_is_refused():
         build_network("unet", 4, {"dim": 3})
     with pytest.raises(UsageError, match="no option colour"):
         build_network("mop", 4, {"colour": 3})
+
+
+@pytest.mark.parametrize("name", ["unet", "upernet", "deeplabv3+"])
+@pytest.mark.parametrize(
+    "backbone",
+    ["tu-hf_hub:someone/some-repo", "tu-local-dir:/etc", "tu-resnet18", "x", 5, None, []],
+)
+def test_a_backbone_is_one_of_a_few_and_never_a_place_to_load_from(name, backbone, monkeypatch):
+    if (name, backbone) == ("deeplabv3+", None):
+        pytest.skip("None is its own way to say that the variant decides")
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: pytest.fail("the network"))
+    with pytest.raises(UsageError, match=r"backbone .* is not one of resnet18, "):
+        build_network(name, 4, {"backbone": backbone})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["unet", "upernet", "deeplabv3+"])
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_every_backbone_on_offer_can_be_built(name, backbone):
+    assert build_network(name, 4, {"backbone": backbone})

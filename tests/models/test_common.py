@@ -5,8 +5,8 @@ import timm
 import torch
 from random_networks import random_image, random_network
 
-from smokegeo.models.common import HEADS, REDUCTIONS, CommonBranch
-from smokegeo.models.config import STAGE_CHANNELS, MoPConfig
+from smokegeo.models.common import CommonBranch
+from smokegeo.models.config import HEADS, REDUCTIONS, STAGE_CHANNELS, MoPConfig
 from smokegeo.models.lean_mit import LeanMiT
 from smokegeo.models.naive import naive_common
 from smokegeo.models.weights import Weights

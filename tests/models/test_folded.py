@@ -3,6 +3,7 @@
 import pytest
 import torch
 from random_networks import last_absent, random_image, random_network
+from torch.utils.flop_counter import FlopCounterMode
 
 from smokegeo.models.config import ABLATION
 from smokegeo.models.folded import FoldedMoP
@@ -93,9 +94,20 @@ def test_folding_leaves_the_trained_network_alone():
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
+@torch.no_grad()
 def test_folded_networks_are_smaller_to_run_than_they_were_to_train():
-    model = MoP(bands=25)
-    assert {p.dtype for p in model.fold().parameters()} == {torch.float32}
+    def cost(network):
+        with FlopCounterMode(display=False) as counter:
+            network(torch.zeros(1, 25, 64, 64))
+        numbers = sum(value.numel() for value in network.state_dict().values())
+        return counter.get_total_flops(), numbers
+
+    model = MoP(bands=25).eval()
+    folded = model.fold()
+    assert all(less < 0.9 * more for less, more in zip(cost(folded), cost(model), strict=True))
+    assert not any(isinstance(part, torch.nn.BatchNorm2d) for part in folded.modules())
+    # Folded in double precision, run in single.
+    assert {p.dtype for p in folded.parameters()} == {torch.float32}
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_the_loss_equals_both_forms_of_the_paper():
     x, y = features(), labels()
     got = module.loss(x, y)
     unit, vectors = module._unit(x), module()
-    masks = module._masks(y, None, unit)
+    masks = module.masks(y, None, unit)
     target = assign(unit, vectors, masks)
     by_hand = loss_by_hand(vectors, unit, target, y, CONFIG.tau)
     assert got.item() == pytest.approx(by_hand, rel=1e-5)
@@ -221,7 +221,7 @@ def test_the_update_is_equation_5_with_unit_vectors():
     before = module.vectors.clone()
     x, y = features(), labels()
     unit = module._unit(x)
-    masks = module._masks(y, None, unit)
+    masks = module.masks(y, None, unit)
     target = assign(unit, before, masks)
     module.loss(x, y)
     moved = 0
@@ -319,7 +319,7 @@ def test_matching_half_a_batch_alone_differs_from_matching_all_of_it():
     x, y = unlike_halves(4)  # so the test above cannot pass by each process matching alone
     module = prototypes()
     unit = module._unit(x)
-    masks = module._masks(y, None, unit)
+    masks = module.masks(y, None, unit)
     half = slice(0, 2 * 36)
     together = assign(unit, module(), masks)[:, half]
     alone = assign(unit[:, half], module(), masks[:, :, half])

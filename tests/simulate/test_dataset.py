@@ -6,12 +6,25 @@ import pytest
 import rasterio
 
 from smokegeo.cubes import cube_bands, read_cube
-from smokegeo.datasets.layout import SCENE_SCENARIOS, SMOKE_SCENARIOS, load_layout, read_checksums
+from smokegeo.datasets.layout import (
+    SCENE_SCENARIOS,
+    SMOKE_SCENARIOS,
+    FrameRecord,
+    load_layout,
+    read_checksums,
+)
 from smokegeo.datasets.splits import check_splits
 from smokegeo.errors import OutputError, UsageError
 from smokegeo.files import sha256
 from smokegeo.sensors import sensor
-from smokegeo.simulate.dataset import DatasetPlan, simulate_dataset
+from smokegeo.simulate.backgrounds import Background, Backgrounds
+from smokegeo.simulate.dataset import (
+    DatasetPlan,
+    _backgrounds,
+    _scales,
+    _splits,
+    simulate_dataset,
+)
 
 PLAN = DatasetPlan("mss", 13, 4, (32, 24))
 
@@ -86,6 +99,39 @@ def test_facts_count_frames_by_scale_and_scenario(tmp_path):
     assert sum(facts.scales.values()) == 13
     assert sum(facts.scenarios.values()) == 26
     assert sum(facts.agreement.shares().values()) == pytest.approx(1)
+
+
+def test_a_frame_without_smoke_has_no_scale():
+    smoke = [0, 1, 100]
+    records = [FrameRecord("a", "", (), 100, 10, pixels, 0, True) for pixels in smoke]
+    assert _scales(records) == {"small": 1, "medium": 0, "large": 1}
+
+
+def rasters(count: int) -> Backgrounds:
+    return Backgrounds(tuple(Background(Path(f"{n}.tif"), 9, 9, (), 1.0) for n in range(count)))
+
+
+@pytest.mark.parametrize("count", [3, 7])
+def test_no_background_is_in_two_splits(count):
+    plan = replace(PLAN, backgrounds=rasters(count))
+    dealt, splits = _backgrounds(plan), _splits(plan)
+    assert len(dealt) == 4
+    used = [
+        {raster.path for i in ids for raster in dealt[int(i[-5:]) // 4].rasters}
+        for ids in splits.values()
+    ]
+    assert all(used)
+    assert sum(map(len, used)) == len(set.union(*used)) == count
+    assert dealt == _backgrounds(plan)
+
+
+def test_backgrounds_too_few_to_be_dealt_are_shared_and_that_is_told(caplog):
+    plan = replace(PLAN, backgrounds=rasters(2))
+    assert _backgrounds(plan) == [plan.backgrounds] * 4
+    assert "takes 3 rasters (there are 2) and 3 videos of 4 frames" in caplog.text
+    caplog.clear()
+    assert _backgrounds(PLAN) == [None] * 4
+    assert not caplog.text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,13 @@ from smokegeo.bandmeta import read_bands
 from smokegeo.errors import UsageError
 from smokegeo.rastermeta import raster_meta
 from smokegeo.sensors import sensor
-from smokegeo.simulate.scene import simulate_scene
+from smokegeo.simulate.annotators import visible_smoke
+from smokegeo.simulate.frame import expose
+from smokegeo.simulate.optics import Layer, Particles
+from smokegeo.simulate.placement import frame_place
+from smokegeo.simulate.scene import _write_bands, simulate_scene
+from smokegeo.simulate.stage import build_stage
+from smokegeo.simulate.views import ImageryView
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +64,21 @@ def test_the_same_seed_gives_the_same_scene(scene, tmp_path):
     simulate_scene(tmp_path / "again", "satellite", (300, 200), 1)
     for name in ("scene.tif", "mask.tif", "truth.geojson"):
         assert (tmp_path / "again" / name).read_bytes() == (scene[0] / name).read_bytes()
+
+
+def test_smoke_over_plants_is_seen_in_scenes_as_it_is_in_frames(tmp_path):
+    bands, shape = sensor("satellite").bands, (64, 64)
+    leaves = dict(zip(bands.names, (0.03, 0.05, 0.03, 0.5, 0.2, 0.1), strict=True))
+    view = ImageryView({n: np.full(shape, v, np.float32) for n, v in leaves.items()}, "leaves")
+    rng = np.random.default_rng(0)
+    stage = build_stage("satellite", shape, bands, "complex_background", rng, view)
+    tau, light = np.full(shape, 1.0, np.float32), np.ones((1, 1), np.float32)
+    smoke = Layer(tau, light, Particles(1.0, 0.1, 1.0, albedo=0.18))
+    place = frame_place(0, 0, (1, 1), 10.0)
+    seen = _write_bands(tmp_path / "scene.tif", stage, smoke, bands, place, rng)
+    exposed = expose(stage, smoke, bands, rng)
+    assert np.array_equal(seen, visible_smoke(exposed.opacity, exposed.change))
+    assert np.median(seen) > 0.4
 
 
 @pytest.mark.parametrize("kind", ["hss", "mss"])

@@ -13,6 +13,13 @@ from torch import nn
 from smokegeo.errors import UsageError
 
 VARIANTS = ("realtime", "accuracy")
+#: The encoders of smp that `backbone` may name. A card comes from anyone, and smp takes other names
+#: for places to load a network from: a hub on the network, a folder of this machine.
+BACKBONES = (
+    *(f"resnet{depth}" for depth in (18, 34, 50, 101, 152)),
+    "mobilenet_v2",
+    *(f"efficientnet-b{size}" for size in range(5)),
+)
 
 
 @dataclass(frozen=True)
@@ -113,5 +120,9 @@ def checked_options(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if "variant" in chosen and chosen["variant"] not in VARIANTS:
         raise UsageError(
             f"model {name}: variant {chosen['variant']!r} is not one of {', '.join(VARIANTS)}."
+        )
+    if "backbone" in given and given["backbone"] not in (known["backbone"], *BACKBONES):
+        raise UsageError(
+            f"model {name}: backbone {given['backbone']!r} is not one of {', '.join(BACKBONES)}."
         )
     return chosen

@@ -2,7 +2,7 @@
 
 Chen et al., "Encoder-Decoder with Atrous Separable Convolution for Semantic Image Segmentation",
 ECCV 2018. smp's implementation at stride 16, over ResNet-18 (realtime) or ResNet-50 (accuracy);
-`backbone` names another of smp's encoders.
+`backbone` names another (`catalog.BACKBONES`).
 
 Deviations: a ResNet instead of Xception, and no ImageNet weights.
 """

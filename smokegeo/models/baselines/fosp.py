@@ -22,10 +22,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from smokegeo.datasets.layout import IGNORE
 from smokegeo.models.baselines.blocks import ConvNormReLU, resize
 from smokegeo.models.baselines.mit import WIDTHS, mit
 from smokegeo.models.objective import segmentation_loss
-from smokegeo.models.padding import IGNORE
 
 DIM = {"realtime": 64, "accuracy": 256}
 FOCUS_WEIGHT, SEPARATION_WEIGHT = 0.4, 0.1

@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from smokegeo.models.baselines.blocks import resize
-from smokegeo.models.common import HEADS, REDUCTIONS
+from smokegeo.models.config import HEADS, REDUCTIONS
 
 #: MiT-B0 and MiT-B3: channels and blocks of the four stages, channels of SegFormer's head.
 WIDTHS = {"realtime": (32, 64, 160, 256), "accuracy": (64, 128, 320, 512)}

@@ -1,7 +1,7 @@
 """Networks of TorchGeo that the paper does not compare with: FCN, U-Net and UPerNet.
 
-U-Net and UPerNet have a ResNet-18 unless `backbone` names another of smp's encoders; FCN is plain
-convolutions. No pretrained weights.
+U-Net and UPerNet have a ResNet-18 unless `backbone` names another (`catalog.BACKBONES`); FCN is
+plain convolutions. No pretrained weights.
 """
 
 from __future__ import annotations

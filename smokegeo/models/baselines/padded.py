@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from smokegeo.datasets.layout import IGNORE
 from smokegeo.models.bandsplit import BandNorm
 from smokegeo.models.objective import OwnTerms
-from smokegeo.models.padding import IGNORE
 
 #: The encoders halve a map five times.
 MULTIPLE_PX = 32
@@ -38,7 +38,8 @@ class Padded(nn.Module):
         if available is not None:
             # Not a product: an absent band may hold NaN.
             x = torch.where(available.bool()[:, :, None, None], x, torch.zeros((), device=x.device))
-        return F.pad(x, _padding(x), mode="replicate")
+        padding = _padding(x)
+        return F.pad(x, padding, mode="replicate") if any(padding) else x  # it copies even then
 
 
 class PaddedWithTerms(Padded):

@@ -22,7 +22,7 @@ from smokegeo.models.baselines.blocks import ConvNormReLU, resize
 from smokegeo.models.baselines.mit import HEAD_DIM, WIDTHS, MLPHead, mit
 from smokegeo.models.config import MoPConfig
 from smokegeo.models.objective import segmentation_loss
-from smokegeo.models.prototypes import Prototypes, assign, contrastive_loss
+from smokegeo.models.prototypes import Prototypes, assign, contrastive_loss, nearest
 
 DIM, PROTOTYPES = 256, 10
 #: The distance loss counts a tenth of the contrastive one.
@@ -72,10 +72,10 @@ class ProtoSeg(nn.Module):
 
     def _prototype_loss(self, unit: Tensor, predicted: Tensor, labels: Tensor) -> Tensor:
         """Return contrastive plus distance loss; pixels classified rightly move the prototypes."""
-        small = F.interpolate(labels[:, None].float(), size=unit.shape[2:], mode="nearest")
-        truth = small.flatten().long()
+        small = nearest(labels, unit.shape[2:])
+        truth = small.flatten()
         flat = unit.permute(0, 2, 3, 1).reshape(1, -1, unit.shape[1])
-        masks = torch.stack([truth == 0, truth == 1])[:, None]  # classes, one group, N
+        masks = self.prototypes.masks(small, None, flat)  # classes, one group, N
         with torch.autocast(unit.device.type, enabled=False):  # exp(20) overflows in half
             vectors = self.prototypes().float()
             with torch.no_grad():

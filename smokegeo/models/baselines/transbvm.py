@@ -24,9 +24,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from smokegeo.datasets.layout import IGNORE
 from smokegeo.models.baselines.blocks import ConvNormReLU, channels, resize
 from smokegeo.models.objective import segmentation_loss
-from smokegeo.models.padding import IGNORE
 
 ENCODERS = {"realtime": "resnet18", "accuracy": "resnet50"}
 DIM = {"realtime": 64, "accuracy": 128}
