@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import statistics
 import tempfile
 import time
@@ -23,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
+from smokegeo.benchmark.machine import processor
 from smokegeo.benchmark.measure import count_flops
 from smokegeo.errors import UsageError
 from smokegeo.models.mop import MoP
@@ -46,7 +46,7 @@ def main() -> None:
     torch.manual_seed(0)
     load = os.getloadavg()[0]
     print(
-        f"{cpu()}, {args.threads} thread(s), torch {torch.__version__}, "
+        f"{processor()}, {args.threads} thread(s), torch {torch.__version__}, "
         f"load {load:.1f} at the start, median of {repeats} "
         f"({whole_repeats(repeats)} for the whole network in training)\n"
     )
@@ -186,16 +186,6 @@ def table(head: str, lines: list[str]) -> None:
     print("|" + "---|" * (head.count("|") + 1))
     for line in lines:
         print(f"| {line} |")
-
-
-def cpu() -> str:
-    """Return the processor's name."""
-    try:
-        text = Path("/proc/cpuinfo").read_text("utf-8")
-    except OSError:
-        return platform.processor()
-    names = [line.split(":", 1)[1].strip() for line in text.splitlines() if "model name" in line]
-    return names[0] if names else platform.processor()
 
 
 if __name__ == "__main__":

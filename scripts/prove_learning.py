@@ -16,7 +16,6 @@ import hashlib
 import json
 import logging
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from smokegeo.benchmark.machine import processor
 from smokegeo.datasets import HSS
 from smokegeo.datasets.statistics import band_statistics
 from smokegeo.errors import SmokegeoError
@@ -199,7 +199,7 @@ def run(row: str, seed: int, root: Path, options: argparse.Namespace) -> dict[st
         "minutes": float((folder / "seconds.txt").read_text("utf-8")) / 60,
         "threshold": model.card.threshold,
         "date": datetime.now(UTC).date().isoformat(),
-        "cpu": cpu_name(),
+        "cpu": processor(),
         "config": config.to_dict(),
         "report": scores.to_dict(),
     }
@@ -393,16 +393,6 @@ def filled(document: str, results: str) -> str:
     if not start or not end:
         raise ValueError(f"{DOCUMENT.name} has lost its markers {START} and {END}")
     return f"{before}{START}\n\n{results.strip()}\n\n{END}{after}"
-
-
-def cpu_name() -> str:
-    """Return the name of the processor and how many cores there are."""
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        models = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        name = models[0].partition(":")[2].strip() if models else name
-    return f"{os.cpu_count()} cores of {name}"
 
 
 def write(path: Path, text: str) -> None:

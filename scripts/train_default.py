@@ -116,7 +116,8 @@ def train(args: argparse.Namespace, folder: Path) -> int:
     average = build(args.name, args.row).eval()
     average.load_state_dict(network.state_dict())
     optimiser = optimiser_of(network, args.lr)
-    step = resume(folder, network, average, optimiser)
+    told = decisive(args)
+    step = resume(folder, network, average, optimiser, told)
     last = min(args.steps, args.until or args.steps)
     made = first_sample(step, args.batch)
     samples = stream(args, made)
@@ -141,7 +142,7 @@ def train(args: argparse.Namespace, folder: Path) -> int:
                 handle.write(json.dumps(line) + "\n")
             started, losses = time.monotonic(), []
         if step % 250 == 0 or step == last:
-            save(folder, step, network, average, optimiser)
+            save(folder, step, network, average, optimiser, told)
     samples.close()
     return step
 
@@ -266,22 +267,44 @@ def _make(name: str, number: int, seed: int, easy: int) -> Sample:
     return kind.make(number, 1000 + seed, _have, kind.size_px, number < easy)
 
 
+def decisive(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that make a training what it is; its length may change on the way."""
+    start = load_model(args.start).card.sha256 if args.start else None
+    names = ("name", "row", "seed", "photos", "batch", "lr")
+    return {**{name: getattr(args, name) for name in names}, "start": start}
+
+
 def save(
-    folder: Path, step: int, network: MoP, average: MoP, optimiser: torch.optim.Optimizer
+    folder: Path,
+    step: int,
+    network: MoP,
+    average: MoP,
+    optimiser: torch.optim.Optimizer,
+    told: dict[str, Any],
 ) -> None:
     """Write a checkpoint, whole or not at all."""
     part = folder / "part.ckpt"
     state = {"step": step, "network": network.state_dict(), "average": average.state_dict()}
-    torch.save({**state, "optimiser": optimiser.state_dict()}, part)
+    torch.save({**state, "optimiser": optimiser.state_dict(), "told": told}, part)
     part.replace(folder / "last.ckpt")
 
 
-def resume(folder: Path, network: MoP, average: MoP, optimiser: torch.optim.Optimizer) -> int:
-    """Load the last checkpoint if there is one; return the step it was at."""
+def resume(
+    folder: Path,
+    network: MoP,
+    average: MoP,
+    optimiser: torch.optim.Optimizer,
+    told: dict[str, Any],
+) -> int:
+    """Load the last checkpoint if there is one and it is of this training; return its step."""
     path = folder / "last.ckpt"
     if not path.is_file():
         return 0
     state = torch.load(path, weights_only=True)
+    before = state.get("told", told)  # older checkpoints do not say
+    if changed := [name for name in told if told[name] != before.get(name)]:
+        facts = ", ".join(f"{name} {before.get(name)} (now {told[name]})" for name in changed)
+        raise SystemExit(f"{path} was trained with {facts}. Give the same, or another --label.")
     network.load_state_dict(state["network"])
     average.load_state_dict(state["average"])
     optimiser.load_state_dict(state["optimiser"])

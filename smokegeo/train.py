@@ -6,8 +6,6 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -15,20 +13,40 @@ from typing import Any, cast
 import lightning
 import torch
 import yaml
-from lightning.pytorch.callbacks import Callback, EarlyStopping, ModelCheckpoint, TQDMProgressBar
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint, TQDMProgressBar
 from lightning.pytorch.loggers import CSVLogger
 
-from smokegeo.datasets import dataset_class, default_root
+from smokegeo.checkpoints import MovableCheckpoint, Patience
 from smokegeo.datasets.datamodule import SmokeDataModule
 from smokegeo.datasets.layout import load_layout
 from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.datasets.verify import require_sound
-from smokegeo.errors import InputError, UsageError
-from smokegeo.files import check_output
+from smokegeo.errors import (
+    InputError,
+    OutputError,
+    SmokegeoError,
+    UsageError,
+    deepest_cause,
+    printable,
+)
+from smokegeo.files import atomic_file, check_output
 from smokegeo.modelfile import Card, save_model
-from smokegeo.models.build import full_options, refuse_unknown
+from smokegeo.models.build import full_options
+from smokegeo.progress import duration
 from smokegeo.stopping import SaveWhenStopped, plain_interrupts
 from smokegeo.task import MoPSegmentationTask, TrainingDivergedError
+from smokegeo.trainconfig import Machine, TrainConfig, read_config, refuse_changes
+
+__all__ = [
+    "Machine",
+    "TrainConfig",
+    "data_module",
+    "hush_lightning",
+    "new_task",
+    "read_config",
+    "train",
+]
 
 log = logging.getLogger(__name__)
 
@@ -36,96 +54,13 @@ log = logging.getLogger(__name__)
 _LINE_EVERY_S = 30.0
 
 
-@dataclass(frozen=True)
-class TrainConfig:
-    """A training as a YAML file holds it; the defaults are the paper's recipe."""
-
-    dataset: str = "hss"
-    root: str | None = None
-    model: str = "mop"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    bands: tuple[str, ...] | None = None
-    iterations: int = 40_000
-    batch_size: int = 4
-    crop_px: int = 512
-    scale: tuple[float, float] = (0.5, 2.0)
-    patch_px: int | None = None
-    lr: float = 6e-5
-    weight_decay: float = 0.01
-    power: float = 0.9
-    warmup: int = 0
-    prototype_weight: float = 0.01
-    band_dropout: float = 0.0
-    val_every: int = 1000
-    patience: int | None = None
-    by_scene: bool = False
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        dataset_class(self.dataset)  # refuses what it does not know
-        refuse_unknown(self.model)
-        for name in ("iterations", "batch_size", "crop_px", "val_every"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} {getattr(self, name)} must be 1 or more.")
-        if not 0 <= self.band_dropout < 1:
-            raise UsageError(f"band_dropout {self.band_dropout} is not in 0 to 1.")
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> TrainConfig:
-        """Build a configuration from plain values, refusing unknown names."""
-        known = {item.name for item in fields(cls)}
-        unknown = sorted(set(data) - known)
-        if unknown:
-            raise UsageError(f"training has no option {', '.join(unknown)}.")
-        plain = dict(data)
-        for name in ("bands", "scale"):
-            if isinstance(plain.get(name), list):
-                plain[name] = tuple(plain[name])
-        return cls(**plain)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values that YAML can hold."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-
-    @property
-    def folder(self) -> Path:
-        """Where the data lie."""
-        return Path(self.root) if self.root else default_root(self.dataset)
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What the training runs on, as Lightning names it."""
-
-    accelerator: str = "auto"
-    devices: str = "auto"
-    strategy: str = "auto"
-    precision: str = "32-true"
-    workers: int = 0
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """Read a YAML configuration as plain data."""
-    try:
-        data = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: cannot be read ({' '.join(str(error).split())}).") from error
-    if not isinstance(data, dict):
-        raise InputError(f"{path} holds no settings; see configs/ for examples.")
-    return data
-
-
 def train(config: TrainConfig, out: Path, machine: Machine, *, resume: bool = False) -> Path:
     """Train, keep the best checkpoint, choose the threshold, and write the model file."""
     hush_lightning()
-    layout = load_layout(config.folder, config.dataset)
-    require_sound(layout, deep=True)
     model_file, last = out / "model.safetensors", out / "checkpoints" / "last.ckpt"
-    if resume and not last.is_file():
-        raise InputError(f"{last} does not exist, so there is nothing to resume.")
-    out.mkdir(parents=True, exist_ok=True)
-    check_output(model_file, overwrite=True)
-    (out / "config.yaml").write_text(yaml.safe_dump(config.to_dict(), sort_keys=False), "utf-8")
+    if resume:
+        _check_resume(config, out, last)
+    require_sound(load_layout(config.folder, config.dataset), deep=True)
 
     started = time.monotonic()
     data = data_module(config, machine)
@@ -134,7 +69,21 @@ def train(config: TrainConfig, out: Path, machine: Machine, *, resume: bool = Fa
         raise InputError(f"{config.folder}: no statistics of the train split.")
     task = new_task(config, len(data.statistics.names))
     stop = SaveWhenStopped(last, _val_every(config))
-    trainer = _trainer(config, out, machine, stop)
+    try:
+        trainer = _trainer(config, out, machine, stop)
+    except (MisconfigurationException, ValueError, TypeError, ImportError) as error:
+        raise UsageError(
+            f"Lightning refuses to train ({printable(deepest_cause(error)).rstrip('.')}). Check "
+            "--accelerator, --devices, --strategy and --precision."
+        ) from error
+    # Nothing is written before all of this is known to fit.
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be made ({error.strerror}).") from error
+    check_output(model_file, overwrite=True)
+    if trainer.is_global_zero:
+        _begin(config, out, resume=resume)
     with stop.listening():
         _fit(trainer, task, data, last, resume=resume)
 
@@ -144,6 +93,32 @@ def train(config: TrainConfig, out: Path, machine: Machine, *, resume: bool = Fa
         card = _card(config, task, data, out.name, time.monotonic() - started)
         save_model(model_file, card, task.model.state_dict())
     return model_file
+
+
+def _check_resume(config: TrainConfig, out: Path, last: Path) -> None:
+    """Refuse to go on with what is not there, is of other settings, or is done already."""
+    if not last.is_file():
+        raise InputError(f"{last} does not exist, so there is nothing to resume.")
+    refuse_changes(TrainConfig.from_dict(read_config(out / "config.yaml")), config, out)
+    try:
+        # Mapped: all it is asked for here is a number.
+        state = torch.load(last, map_location="cpu", weights_only=True, mmap=True)
+        step = int(state["global_step"])
+    except Exception as error:  # whatever torch makes of a broken file
+        raise InputError(f"{last} is damaged. Start anew with --overwrite.") from error
+    if step > config.iterations:
+        raise UsageError(
+            f"{out} is at step {step} already; iterations {config.iterations} must not be fewer."
+        )
+
+
+def _begin(config: TrainConfig, out: Path, *, resume: bool) -> None:
+    """Write the settings; before them goes what an earlier training with others has left."""
+    if not resume:
+        for path in [*(out / "checkpoints").glob("*.ckpt"), out / "model.safetensors"]:
+            path.unlink(missing_ok=True)
+    with atomic_file(out / "config.yaml") as part:
+        part.write_text(yaml.safe_dump(config.to_dict(), sort_keys=False), "utf-8")
 
 
 def hush_lightning() -> None:
@@ -178,19 +153,30 @@ def data_module(config: TrainConfig, machine: Machine) -> SmokeDataModule:
 def new_task(config: TrainConfig, bands: int) -> MoPSegmentationTask:
     """Return the network of a training with its first weights, its loss and its optimiser."""
     torch.manual_seed(config.seed)  # the initial weights
-    return MoPSegmentationTask(
-        config.model,
-        bands,
-        dict(config.options),
-        iterations=config.iterations,
-        lr=config.lr,
-        weight_decay=config.weight_decay,
-        power=config.power,
-        warmup=config.warmup,
-        prototype_weight=config.prototype_weight,
-        band_dropout=config.band_dropout,
-        seed=config.seed,
-    )
+    try:
+        return MoPSegmentationTask(
+            config.model,
+            bands,
+            dict(config.options),
+            iterations=config.iterations,
+            lr=config.lr,
+            weight_decay=config.weight_decay,
+            power=config.power,
+            warmup=config.warmup,
+            prototype_weight=config.prototype_weight,
+            band_dropout=config.band_dropout,
+            seed=config.seed,
+        )
+    except SmokegeoError:
+        raise
+    except Exception as error:
+        if not config.options:
+            raise
+        # Each library a baseline comes from has its own error for a value it does not know.
+        raise UsageError(
+            f"model {config.model} cannot be built with options {dict(config.options)} "
+            f"({printable(deepest_cause(error))[:200]})."
+        ) from error
 
 
 def _val_every(config: TrainConfig) -> int:
@@ -201,7 +187,7 @@ def _trainer(
     config: TrainConfig, out: Path, machine: Machine, stop: SaveWhenStopped
 ) -> lightning.Trainer:
     callbacks: list[Callback] = [
-        ModelCheckpoint(
+        MovableCheckpoint(
             out / "checkpoints",
             "best",
             monitor="val_f1",
@@ -209,11 +195,11 @@ def _trainer(
             enable_version_counter=False,
         ),
         # At every validation, whatever the score; `save_last` of the other follows the best one.
-        ModelCheckpoint(out / "checkpoints", "last", enable_version_counter=False),
+        MovableCheckpoint(out / "checkpoints", "last", enable_version_counter=False),
         stop,
     ]
     if config.patience is not None:
-        callbacks.append(EarlyStopping("val_f1", patience=config.patience, mode="max"))
+        callbacks.append(Patience("val_f1", patience=config.patience, mode="max"))
     quiet = not log.isEnabledFor(logging.INFO)
     terminal = sys.stderr.isatty() and not quiet
     callbacks.append(TQDMProgressBar(leave=True) if terminal else ProgressLines())
@@ -270,9 +256,12 @@ def _take_best(
     best = cast("ModelCheckpoint", trainer.checkpoint_callback)
     if best.best_model_score is None or final["val_f1"] > float(best.best_model_score):
         return
-    state = torch.load(best.best_model_path, map_location="cpu", weights_only=True)["state_dict"]
-    task.load_state_dict(state, strict=True)
+    state = torch.load(best.best_model_path, map_location="cpu", weights_only=True)
+    task.load_state_dict(state["state_dict"], strict=True)
     trainer.validate(task, datamodule=data, verbose=False)
+    if trainer.is_global_zero:
+        step, score = int(state["global_step"]), float(best.best_model_score)
+        log.info("the weights of step %d are the best, with validation F1 %.4f", step, score)
 
 
 class ProgressLines(Callback):
@@ -281,6 +270,7 @@ class ProgressLines(Callback):
     def __init__(self) -> None:
         self.said = self.started = 0.0
         self.first_step = 0
+        self.scored: int | None = None
 
     def on_train_start(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Start the clock."""
@@ -297,17 +287,18 @@ class ProgressLines(Callback):
         left = (trainer.max_steps - trainer.global_step) * (now - self.started) / max(1, done)
         loss = trainer.callback_metrics.get("train_loss")
         log.info(
-            "step %d of %d, loss %s, about %d min left",
+            "step %d of %d, loss %s, about %s left",
             trainer.global_step,
             trainer.max_steps,
             "-" if loss is None else f"{float(loss):.4f}",
-            round(left / 60),
+            duration(left),
         )
 
     def on_validation_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        """Print the validation score."""
+        """Print the validation score, once for a step: at the end there are more of them."""
         score = trainer.callback_metrics.get("val_f1")
-        if score is not None:
+        if score is not None and self.scored != trainer.global_step:
+            self.scored = trainer.global_step
             log.info("step %d: validation F1 %.4f", trainer.global_step, float(score))
 
 
@@ -334,7 +325,8 @@ def _card(
             "maximum": max(statistics.maximum),
         },
         training={
-            "config": config.to_dict(),
+            # Without the path of the data: it is of one machine only.
+            "config": {k: v for k, v in config.to_dict().items() if k != "root"},
             "frames": len(train.records),
             "data": dict(layout.facts),
             "seconds": round(seconds),

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from smokegeo.modelfile import load_model
+from smokegeo.models.config import ABLATION
 from smokegeo.train import Machine, TrainConfig, read_config, train
 
 ROOT = Path(__file__).resolve().parent.parent / "configs"
@@ -20,10 +21,42 @@ CPU = Machine(accelerator="cpu", devices="1")
 @pytest.mark.parametrize("path", CONFIGS, ids=IDS)
 def test_it_is_the_papers_recipe(path):
     config = TrainConfig.from_dict(read_config(path))
-    defaults = TrainConfig()
-    for name in ("iterations", "batch_size", "crop_px", "scale", "lr", "weight_decay", "power"):
-        assert getattr(config, name) == getattr(defaults, name)
-    assert path.stem.startswith(config.dataset)
+    dataset, _, setting = path.stem.partition("_")
+    recipe = {
+        "dataset": dataset,
+        "model": "mop",
+        "iterations": 40_000,
+        "batch_size": 4,
+        "crop_px": 512,
+        "scale": (0.5, 2.0),
+        "lr": 6e-5,
+        "weight_decay": 0.01,
+        "power": 0.9,
+        "warmup": 0,
+        "prototype_weight": 0.01,
+        "band_dropout": 0.0,
+        "bands": None,
+        "patch_px": None,
+        "patience": None,
+    }
+    assert {name: getattr(config, name) for name in recipe} == recipe
+    assert config.options == options(path.parent.name, setting)
+
+
+def options(folder, setting):
+    """Return the options that the name of a file promises."""
+    if folder == "configs":
+        return {"variant": setting}
+    others = {
+        "gradient": {"prototype_update": "gradient"},
+        "spectral": {"fusion": "spectral"},
+        "concat": {"fusion": "concat"},
+        "d50": {"dim": 50, "band_groups": 25},  # by itself smokegeo would form groups of bands
+    }
+    if folder == "sweep" and setting not in others:
+        others[setting] = {{"k": "prototypes", "d": "dim"}[setting[0]]: int(setting[1:])}
+    rows = ABLATION if folder == "ablation" else {}
+    return {"variant": "accuracy", **{**rows, **others}[setting]}
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from smokegeo.task import (
     counts_by_threshold,
     segmentation_loss,
 )
+from smokegeo.train import TrainConfig, new_task
 
 
 def test_it_is_torchgeos_segmentation_task():
@@ -70,6 +71,24 @@ def test_the_learning_rate_falls_as_the_papers_polynomial():
     assert made["lr_scheduler"]["interval"] == "step"
     assert optimizer.defaults["weight_decay"] == 0.01
     assert optimizer.defaults["betas"] == (0.9, 0.999)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.01, 2.0])
+def test_the_prototype_loss_counts_by_its_weight(monkeypatch, weight):
+    task = new_task(TrainConfig(model="fcn", prototype_weight=weight), 3)
+    monkeypatch.setattr(task, "log", lambda *args, **kwargs: None)  # there is no trainer
+    terms = {"segmentation": torch.tensor(3.0), "prototype": torch.tensor(5.0)}
+    monkeypatch.setattr(task, "loss_terms", lambda *args: terms)
+    batch = {"image": torch.zeros(1, 3, 8, 8), "mask": torch.zeros(1, 8, 8)}
+    assert task.training_step(batch, 0) == pytest.approx(3 + 5 * weight)
+
+
+def test_only_mop_has_a_prototype_loss():
+    image, labels = torch.randn(2, 3, 32, 32), torch.randint(0, 2, (2, 32, 32))
+    for model, names in (("mop", {"segmentation", "prototype"}), ("fcn", {"segmentation"})):
+        terms = MoPSegmentationTask(model, 3).loss_terms(image, labels, None)
+        assert set(terms) == names
+        assert all(float(value.detach()) > 0 for value in terms.values())
 
 
 def test_warm_up_rises_linearly():

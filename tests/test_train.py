@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from smokegeo import task as task_module
+from smokegeo import train as train_module
 from smokegeo.errors import InputError, Terminated, UsageError
 from smokegeo.modelfile import load_model
 from smokegeo.task import MoPSegmentationTask, TrainingDivergedError
-from smokegeo.train import Machine, TrainConfig, read_config, train
+from smokegeo.train import Machine, ProgressLines, TrainConfig, read_config, train
 
 CPU = Machine(accelerator="cpu", devices="1")
 #: The smallest network there is, for tests that only need one to run.
@@ -48,6 +51,7 @@ def test_it_ends_with_a_model_file_whose_card_tells_everything(mss, tmp_path):
     assert card.statistics.names == mss.bands.names
     assert card.options["variant"] == "realtime"
     assert card.training["config"]["iterations"] == 4
+    assert str(tmp_path) not in json.dumps(card.training)  # where the data lie is nobody's business
     assert card.training["frames"] == 8
     assert card.input["dtype"] == "uint16"
     assert 0 < card.threshold < 1
@@ -238,19 +242,149 @@ def test_nothing_to_resume_is_said(mss, tmp_path):
         train(config(mss), tmp_path / "run", CPU, resume=True)
 
 
+def scored(monkeypatch, scores):
+    """Let validations find these scores, by their steps."""
+
+    def score(self, split):
+        self.log("val_f1", scores[self.trainer.global_step])
+        return task_module.report([]), 0.5
+
+    monkeypatch.setattr(MoPSegmentationTask, "_report", score)
+
+
+@pytest.fixture
+def half_done(mss, tmp_path, monkeypatch):
+    """A training of four steps that was best after two."""
+    scored(monkeypatch, {2: 0.9, 4: 0.1, 6: 0.2, 8: 0.3})
+    train(config(mss), tmp_path / "run", CPU)
+    return tmp_path / "run"
+
+
+def test_a_folder_that_was_moved_still_knows_its_best_weights(mss, half_done):
+    before = load_model(half_done / "model.safetensors").card.sha256
+    moved = half_done.rename(half_done.with_name("moved"))
+    train(config(mss, iterations=6), moved, CPU, resume=True)
+    best = torch.load(moved / "checkpoints" / "best.ckpt", weights_only=True)
+    assert best["global_step"] == 2
+    assert load_model(moved / "model.safetensors").card.sha256 == before
+    assert not half_done.exists()
+
+
+def test_without_its_best_checkpoint_a_training_goes_on_with_what_it_has(mss, half_done):
+    (half_done / "checkpoints" / "best.ckpt").unlink()
+    train(config(mss, iterations=6), half_done, CPU, resume=True)
+    best = torch.load(half_done / "checkpoints" / "best.ckpt", weights_only=True)
+    assert best["global_step"] == 6
+
+
+def test_a_new_patience_counts_after_resuming(mss, tmp_path, monkeypatch):
+    scored(monkeypatch, {2: 0.9, 4: 0.1, 6: 0.2, 8: 0.3})
+    train(config(mss, patience=1, iterations=8), tmp_path / "run", CPU)
+    assert saved_step(tmp_path / "run") == 4
+    train(config(mss, patience=3, iterations=8), tmp_path / "run", CPU, resume=True)
+    assert saved_step(tmp_path / "run") == 8
+
+
+def test_starting_anew_leaves_nothing_of_before_to_resume(mss, half_done, monkeypatch):
+    monkeypatch.setattr(MoPSegmentationTask, "on_after_backward", fail)
+    with pytest.raises(Terminated):
+        train(config(mss, lr=0.5), half_done, CPU)
+    assert list((half_done / "checkpoints").iterdir()) == []
+    assert not (half_done / "model.safetensors").exists()
+    with pytest.raises(InputError, match="nothing to resume"):
+        train(config(mss, lr=0.5), half_done, CPU, resume=True)
+
+
 @pytest.mark.parametrize(
     ("settings", "fact"),
     [
-        ({"dataset": "fog"}, "dataset 'fog' is not one of"),
-        ({"model": "resnet"}, "model 'resnet' is not one of"),
-        ({"iterations": 0}, "iterations 0 must be 1 or more"),
-        ({"band_dropout": 1.0}, "band_dropout"),
-        ({"speed": 3}, "no option speed"),
+        ({"lr": 0.5}, r"trained with lr 6e-05 \(now 0.5\)"),
+        ({"model": "unet", "seed": 3}, r"model fcn \(now unet\), seed 0 \(now 3\)"),
+        ({"iterations": 3}, "at step 4 already; iterations 3 must not be fewer"),
     ],
 )
-def test_meaningless_settings_are_refused(settings, fact):
+def test_resuming_refuses_other_settings_and_changes_nothing(mss, half_done, settings, fact):
+    def files():
+        return {p: p.read_bytes() for p in half_done.rglob("*") if p.is_file()}
+
+    before = files()
     with pytest.raises(UsageError, match=fact):
-        TrainConfig.from_dict(settings)
+        train(config(mss, **settings), half_done, CPU, resume=True)
+    assert files() == before
+
+
+def test_a_damaged_checkpoint_is_said_to_be_one(mss, half_done):
+    last = half_done / "checkpoints" / "last.ckpt"
+    last.write_bytes(last.read_bytes()[:5000])
+    with pytest.raises(InputError, match=r"last\.ckpt is damaged"):
+        train(config(mss), half_done, CPU, resume=True)
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What a training says."""
+    lines = []
+    monkeypatch.setattr(train_module.log, "info", lambda text, *facts: lines.append(text % facts))
+    return lines
+
+
+def test_each_validation_score_is_told_once(mss, tmp_path, monkeypatch, told):
+    scored(monkeypatch, {2: 0.9, 4: 0.1})
+    train(config(mss), tmp_path / "run", CPU)
+    assert told == [
+        "step 2: validation F1 0.9000",
+        "step 4: validation F1 0.1000",
+        "the weights of step 2 are the best, with validation F1 0.9000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds_a_step", "left"),
+    [(0.1, "3 min left"), (10.0, "6 h left"), (719.4, "17 days left")],
+)
+def test_the_time_left_is_told_in_fitting_units(monkeypatch, told, seconds_a_step, left):
+    clock = iter([0.0, 1000 * seconds_a_step])
+    monkeypatch.setattr(train_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    trainer = SimpleNamespace(global_step=0, max_steps=3000, callback_metrics={})
+    lines = ProgressLines()
+    lines.on_train_start(trainer, None)
+    trainer.global_step = 1000
+    lines.on_train_batch_end(trainer)
+    assert left in told[0]
+
+
+@pytest.mark.parametrize(
+    ("machine", "fact"),
+    [
+        (Machine(accelerator="tpu"), "torch_xla"),
+        (Machine(accelerator="cpu", devices="0"), "devices"),
+        (Machine(accelerator="cpu", strategy="foo"), "invalid strategy name"),
+        (Machine(accelerator="cpu", precision="foo"), "Precision 'foo' is invalid"),
+    ],
+)
+def test_a_machine_that_cannot_be_is_refused_before_anything_is_written(
+    mss, tmp_path, machine, fact
+):
+    with pytest.raises(UsageError, match=fact) as caught:
+        train(config(mss), tmp_path / "run", machine)
+    assert "Check --accelerator" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_network_that_cannot_be_built_is_refused_before_anything_is_written(
+    mss, tmp_path, monkeypatch
+):
+    def refuse(*args):
+        raise RuntimeError("no such\nencoder")
+
+    monkeypatch.setattr(task_module, "build_network", refuse)
+    with pytest.raises(
+        UsageError, match=r"fcn cannot be built with options .*no such encoder"
+    ) as caught:
+        train(config(mss, options={"width": 3}), tmp_path / "run", CPU)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

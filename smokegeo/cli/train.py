@@ -115,18 +115,22 @@ def train(
         if out is None:
             raise UsageError("--resume needs --out, the folder of the training to continue.")
         plain = read_config(out / "config.yaml")
-    elif config is not None:
-        plain = read_config(config)
+    if config is not None:
+        plain |= read_config(config)
     plain |= {name: value for name, value in given.items() if value is not None}
     if root is not None:
         plain["root"] = str(root)
     if variant is not None:
-        plain["options"] = {**plain.get("options", {}), "variant": variant}
+        _put(plain, ["options", "variant"], variant)
     for item in settings:
         name, found, text = item.partition("=")
         if not found:
             raise UsageError(f"--set {item}: write NAME=VALUE.")
-        _put(plain, name.split("."), yaml.safe_load(text))
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise UsageError(f"--set {item}: {text!r} is no value as YAML has them.") from None
+        _put(plain, name.split("."), value)
     chosen = TrainConfig.from_dict(plain)
     if out is None:
         size = chosen.options.get("variant", "realtime") if chosen.model in METHODS else "baseline"
@@ -136,13 +140,25 @@ def train(
     if first and out.exists() and any(out.iterdir()) and not (resume or overwrite):
         raise UsageError(f"{out} exists already. Pass --resume, --overwrite, or another --out.")
     machine = Machine(accelerator, devices, strategy, precision, workers)
-    path = run(chosen, out, machine, resume=resume)
+    try:
+        path = run(chosen, out, machine, resume=resume)
+    except KeyboardInterrupt:
+        if not (out / "checkpoints" / "last.ckpt").is_file():  # else it has said how to go on
+            click.echo(
+                "Interrupted before the first checkpoint; --overwrite begins anew.", err=True
+            )
+        raise click.exceptions.Exit(130) from None
     click.echo(f"wrote {path}")
     click.echo(f"Next: smokegeo evaluate {path} --dataset {chosen.dataset} --root {chosen.folder}")
 
 
 def _put(target: dict[str, Any], names: list[str], value: Any) -> None:
     """Set a value in nested settings, `options.rescale` for example."""
+    from smokegeo.errors import UsageError
+
     for name in names[:-1]:
-        target = target.setdefault(name, {})
+        target[name] = target.get(name) or {}  # `options:` in a file may have nothing below it
+        if not isinstance(target[name], dict):
+            raise UsageError(f"{'.'.join(names)}: {name} has no settings of its own.")
+        target = target[name]
     target[names[-1]] = value

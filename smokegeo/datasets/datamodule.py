@@ -227,5 +227,10 @@ def _collate(samples: list[dict[str, Any]]) -> dict[str, Tensor]:
 
 
 def mixed_seed(*numbers: int) -> int:
-    """Return one well-spread seed from several numbers."""
+    """Return one well-spread seed from several numbers.
+
+    Zeros at the end change nothing: (s, n) and (s, n, 0) are one seed, so that the dropout of step
+    n is drawn like the augmentation of sample n. It stays so, for another rule would change the
+    data order of every training.
+    """
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -1,7 +1,7 @@
 """What happens to a sample between disk and network: normalise, scale, crop, flip.
 
 Each is a callable from sample to sample, on CPU tensors, in the loader's workers. Randomness
-comes from torch's global generator, which the loader seeds per worker.
+comes from torch's global generator, which `EndlessSamples` seeds anew for every sample.
 """
 
 from __future__ import annotations

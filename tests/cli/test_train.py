@@ -44,13 +44,16 @@ def test_a_model_is_trained_scored_and_described(run, make_dataset, tmp_path):
 
 def test_options_win_over_the_config_file_and_set_reaches_the_rest(run, make_dataset, tmp_path):
     root, out = make_dataset(10, "mss").root, tmp_path / "run"
-    (tmp_path / "c.yaml").write_text("dataset: mss\nmodel: unet\nlr: 0.5\niterations: 9\n")
+    (tmp_path / "c.yaml").write_text("dataset: mss\nmodel: unet\nlr: 5e-1\niterations: 9\n")
     result = run(
         *("train", "--config", tmp_path / "c.yaml", "--root", root, "--out", out),
         *("--model", "mop", "--set", "power=0.5", "--set", "options.rescale=true", *SMALL),
     )
     assert result.exit_code == 0, result.output
     kept = TrainConfig.from_dict(read_config(out / "config.yaml"))
+    other = run("train", "--out", out, "--resume", "--config", tmp_path / "c.yaml")
+    assert other.exit_code == 2
+    assert "model mop (now unet)" in other.output
     assert (kept.model, kept.lr, kept.iterations, kept.power) == ("mop", 0.5, 2, 0.5)
     assert kept.options == {"rescale": True}
 
@@ -63,6 +66,12 @@ def test_options_win_over_the_config_file_and_set_reaches_the_rest(run, make_dat
         (("--root", "nowhere"), 3, "smokegeo simulate hss --out nowhere"),
         (("--set", "speed"), 2, "write NAME=VALUE"),
         (("--set", "speed=1"), 2, "no option speed"),
+        (("--set", "lr=fast"), 2, "lr 'fast' is not a number"),
+        (("--set", "scale=["), 2, "is no value as YAML has them"),
+        (("--set", "lr=1", "--set", "lr.low=1"), 2, "lr has no settings of its own"),
+        (("--set", "options=[1]", "--variant", "accuracy"), 2, "options"),
+        (("--lr", "-1"), 2, "lr -1.0 must be above 0"),
+        (("--seed", "-1"), 2, "seed -1 must be 0 or more"),
         (("--resume",), 2, "--resume needs --out"),
         (("--resume", "--out", "nowhere"), 3, "cannot be read"),
         (("--config", "missing.yaml"), 2, "does not exist"),
@@ -139,3 +148,21 @@ def test_evaluate_refuses_what_it_cannot_use(run, make_dataset, tmp_path, split)
     )
     assert result.exit_code == (4 if split == "train" else 2)
     assert result.output.count("Error:") == 1
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_ctrl_c_does_not_deny_what_is_left_to_resume(run, tmp_path, monkeypatch, saved):
+    out = tmp_path / "run"
+
+    def interrupted(*_: object, **__: object) -> None:
+        (out / "checkpoints").mkdir(parents=True)
+        if saved:
+            (out / "checkpoints" / "last.ckpt").write_bytes(b"")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("smokegeo.train.train", interrupted)
+    result = run("train", "--out", out)
+    assert result.exit_code == 130
+    # With a checkpoint the training itself says how to go on.
+    begin = "" if saved else "Interrupted before the first checkpoint; --overwrite begins anew.\n"
+    assert result.output == begin

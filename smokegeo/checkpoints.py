@@ -1,0 +1,51 @@
+"""Lightning's checkpoints and patience, made to go on after a folder moved or a setting changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+
+
+class MovableCheckpoint(ModelCheckpoint):
+    """Lightning's checkpoint that still knows its best score where its folder was moved or copied.
+
+    Lightning keeps absolute paths and forgets the score if they have changed: a resumed training
+    would then take any weights for its best.
+    """
+
+    @property
+    def state_key(self) -> str:
+        """The name in checkpoints, that of Lightning's own class: older ones are read, too."""
+        return _lightnings(self, ModelCheckpoint, super().state_key)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a score and its file, as long as the file is there."""
+        state = {**state_dict, "dirpath": self.dirpath}
+        for name in ("best_model_path", "kth_best_model_path", "last_model_path"):
+            state[name] = self._here(state.get(name, ""))
+        scores = state.get("best_k_models", {})
+        state["best_k_models"] = {self._here(path): score for path, score in scores.items()}
+        if Path(state["best_model_path"]).is_file():
+            super().load_state_dict(state)
+
+    def _here(self, path: str) -> str:
+        return str(Path(self.dirpath or "") / Path(path).name) if path else ""
+
+
+class Patience(EarlyStopping):
+    """Lightning's early stopping that goes on with the patience of today."""
+
+    @property
+    def state_key(self) -> str:
+        """The name in checkpoints, that of Lightning's own class: older ones are read, too."""
+        return _lightnings(self, EarlyStopping, super().state_key)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over the best score and how long ago it was."""
+        super().load_state_dict({**state_dict, "patience": self.patience})
+
+
+def _lightnings(callback: object, base: type, key: str) -> str:
+    return base.__qualname__ + key.removeprefix(type(callback).__qualname__)
