@@ -41,7 +41,8 @@ def readers_files(tmp_path: Path) -> Path:
         np.save(tmp_path / "my-frames" / "images" / f"{number}.npy", cube)
         mask = (rng.random((20, 30)) < 0.3).astype(np.uint8)
         Image.fromarray(mask * 255).save(tmp_path / "my-frames" / "masks" / f"{number}.png")
-    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    for folder in ("configs", "datasets/satellite/sample"):  # a reader stands in the checkout
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     for name in ("anna", "ben", "carl"):
         mask = (rng.random((20, 30)) < 0.3).astype(np.uint8)
         Image.fromarray(mask * 255).save(tmp_path / f"{name}.png")
@@ -103,3 +104,9 @@ def test_the_list_of_presets_is_complete():
     text = (ROOT / "docs" / "bands.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (\d+) \|$", text, re.MULTILINE)
     assert rows == [(s.name, s.title, str(len(s.bands))) for s in sensors().values()]
+
+
+def test_every_document_is_in_the_readme():
+    text = (ROOT / "README.md").read_text("utf-8")
+    documents = {str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md")}
+    assert documents - set(re.findall(r"\]\(([^)#\s]+)", text)) == set()

@@ -111,7 +111,11 @@ def benchmark(
     )
     machine = Machine(accelerator, "1", "auto", precision, workers)
     known = {key: done for path in results for key, done in read_runs(path).items()}
-    found = run(plan, out, machine, known)
+    try:
+        found = run(plan, out, machine, known)
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted. The same command goes on in {out}.", err=True)
+        raise click.exceptions.Exit(130) from None
     click.echo(markdown(found))
     figure = ", .png" if speed_px else ""
     click.echo(f"wrote {out / 'benchmark.md'} and, beside it, .csv{figure} and results.json")

@@ -30,7 +30,7 @@ from smokegeo.cli.main import command
 )
 @click.option("--without-psr", metavar="MODEL", help="Model without prototypes, to compare.")
 @click.option("--without-split", metavar="MODEL", help="Model without band split, to compare.")
-@click.option("--overwrite", is_flag=True, help="Replace the folder if it exists.")
+@click.option("--overwrite", is_flag=True, help="Replace a folder of figures.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def explain(
     model: str,
@@ -49,7 +49,8 @@ def explain(
     Writes PNGs: the weight of each band at each pixel (band_weights_FRAME), the features with and
     without these weights (activation_FRAME), how far channels of different bands are correlated
     (correlation), and a t-SNE map of smoke and background pixels (tsne). MODEL is a MoP with an
-    F-Router: a model file or a bundled model's name.
+    F-Router that sees each band once, as `smokegeo train` makes it; the bundled models see each
+    band twice, and cannot be drawn.
 
     \b
     Example:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -30,6 +31,10 @@ def info(scene: str, as_json: bool, **settings: Any) -> None:
       smokegeo info scene.tif --model runs/mine/model.safetensors --json
     """
     from smokegeo.errors import printable
+    from smokegeo.scene.rasters import find_file
+
+    find_file(Path(scene))  # before imports that take seconds
+
     from smokegeo.inspection import inspect
     from smokegeo.scene.opening import open_scene
     from smokegeo.settings import request_from

@@ -6,7 +6,8 @@ import importlib
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -50,6 +51,16 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f"smokegeo.cli.{cmd_name}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the options before the command."""
+        with _usage_in_one_line():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Read the options of a command and run it."""
+        with _usage_in_one_line(ctx):
+            return super().invoke(ctx)
 
 
 class Command(click.Command):
@@ -118,6 +129,23 @@ def main() -> NoReturn:
 
 def _terminate(*_: object) -> NoReturn:
     raise Terminated
+
+
+@contextmanager
+def _usage_in_one_line(group: click.Context | None = None) -> Iterator[None]:
+    """Say what is wrong with an option in one line; click itself takes three."""
+    try:
+        yield
+    except click.UsageError as error:
+        if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+            raise  # no error but the help; click 8.1 has no such thing
+        if error.ctx is not None:
+            path = error.ctx.command_path
+        else:  # raised by a command itself
+            words = (group.command_path, group.invoked_subcommand) if group is not None else ()
+            path = " ".join(word for word in words if word) or "smokegeo"
+        text = " ".join(error.format_message().split()).removesuffix(".")
+        raise _Refusal(printable(f"{text} ({path} --help)."), error.exit_code) from None
 
 
 def _fail(error: Exception, message: str, code: int, debug: bool) -> NoReturn:

@@ -10,14 +10,21 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SCENE = (
-    click.option("--bands", help="What the bands are, in order: red,green,blue,nir or 490nm,..."),
+    click.option(
+        "--bands",
+        help="What the bands are, in order: red,green,blue,nir or 490nm,...; - leaves one out.",
+    ),
     click.option("--sensor", help="The sensor, such as sentinel2; see docs/bands.md."),
     click.option("--nodata", help="Value that means no data, or `none`. [the file's]"),
     click.option("--raw", is_flag=True, help="Take values as stored, whatever tags and names say."),
     click.option("--scale", type=float, help="Factor to the model's units. [by type and range]"),
     click.option("--offset", type=float, help="Added after --scale, in the model's units. [0]"),
     click.option("--crs", help="Coordinate system of a scene that has none, such as EPSG:32633."),
-    click.option("--pixel-coords", is_flag=True, help="Take pixels for coordinates; no areas."),
+    click.option(
+        "--pixel-coords",
+        is_flag=True,
+        help="For images without a place: polygons in pixels, no areas.",
+    ),
     click.option("--bbox", metavar="W,S,E,N", help="Only this part, in degrees."),
     click.option("--window", metavar="COL,ROW,W,H", help="Only this part, in pixels."),
     click.option("--skip-damaged", is_flag=True, help="Leave out parts that cannot be read."),
@@ -32,7 +39,7 @@ _OUTLINE = (
     click.option(
         "--core",
         type=click.FloatRange(0, 1, min_open=True),
-        help="Keep a polygon only if it reaches this somewhere.",
+        help="Drop polygons in which no pixel reaches this probability.",
     ),
     click.option("--min-area", type=click.FloatRange(0), default=0.0, help="Least area in m2."),
     click.option(

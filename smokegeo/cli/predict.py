@@ -72,7 +72,7 @@ _FORMATS = ("gpkg", "geojson", "fgb", "parquet")
 @click.option(
     "--resume",
     is_flag=True,
-    help="Keep work that is interrupted, and go on with it; in --out-dir, keep results there are.",
+    help="Keep and continue interrupted work; with --out-dir, skip finished scenes.",
 )
 @click.option("--yes", is_flag=True, help="Start even if it will take very long.")
 @click.option(
@@ -106,16 +106,26 @@ def predict(
 
     Results go to the files; one line per scene goes to standard output.
     """
-    from smokegeo.runs import Folders, outputs_for, predict_all
-    from smokegeo.settings import request_from
-    from smokegeo.writing.outputs import Outputs
-
-    request = request_from(settings)
     if out_dir is None:
-        jobs = [(scenes[0], Outputs(out, prob, web_map, overwrite))]
         _refuse_mixture(scenes, out)
     else:
         _refuse_files(out, prob, web_map)
+
+    from smokegeo.scene.rasters import find_file
+    from smokegeo.writing.outputs import Outputs
+
+    outputs = Outputs(out, prob, web_map, overwrite)
+    if out_dir is None:  # the pipeline checks it too, but takes seconds to import
+        outputs.check(scenes[0])
+        find_file(Path(scenes[0]))
+
+    from smokegeo.runs import Folders, outputs_for, predict_all
+    from smokegeo.settings import request_from
+
+    request = request_from(settings)
+    if out_dir is None:
+        jobs = [(scenes[0], outputs)]
+    else:
         folders = Folders(out_dir, f".{file_format}", prob, web_map)
         jobs = outputs_for(scenes, folders, overwrite=overwrite)
     summary = predict_all(jobs, request, dask=dask, say=click.echo)

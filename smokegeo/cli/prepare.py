@@ -61,7 +61,7 @@ def prepare(
       smokegeo prepare hss raw hss --mosaic my-camera.toml    raw frames, own calibration
       smokegeo prepare mss "254p Frame Pairs" mss             FLAME2 pairs with masks/
 
-    Faulty samples are all named at once, and nothing is written unless every sample is good
+    Faults of all samples are told at once, and nothing is written unless every sample is good
     (or --skip-faulty says to leave them out). SRC is never changed.
     """
     import json

@@ -29,9 +29,15 @@ def vectorize(prob: Path, out: Path, overwrite: bool, **settings: Any) -> None:
 
     \b
     Examples:
-      smokegeo vectorize prob.tif --out bold.gpkg --threshold 0.8
+      smokegeo vectorize prob.tif --out stricter.gpkg --threshold 0.8
       smokegeo vectorize prob.tif --out plumes.gpkg --threshold 0.3 --core 0.9 --min-area 50000
     """
+    from smokegeo.scene.rasters import find_file
+    from smokegeo.writing.outputs import Outputs
+
+    Outputs(out, overwrite=overwrite).check(prob)  # before imports that take seconds
+    find_file(prob)
+
     from smokegeo.redraw import redraw
     from smokegeo.settings import request_from
 

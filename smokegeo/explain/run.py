@@ -6,6 +6,7 @@ features over a sample of the split. Every figure comes with the numbers it show
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ from smokegeo.files import atomic_folder
 from smokegeo.modelfile import Model
 from smokegeo.models.config import MoPConfig
 from smokegeo.progress import track
+from smokegeo.scene.product import listed
 
 Array = NDArray[Any]
 
@@ -41,6 +43,8 @@ SAMPLE_FRAMES = 40
 FRAME_PIXELS = 200
 #: Pixels of each class on the t-SNE map.
 CLASS_PIXELS = 300
+#: Names of the figures.
+_OURS = re.compile(r"(?:tsne|correlation|(?:band_weights|activation)_.+)\.png$")
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ def explain(
 ) -> dict[str, Any]:
     """Write all figures to the folder `out`, whole or not at all; return the numbers in them."""
     rivals = rivals or Rivals()
+    _spare_others(out)
     with atomic_folder(out, overwrite=overwrite) as folder:
         viewer = Viewer(model, dataset)
         if not viewer.config.f_router:
@@ -145,6 +150,18 @@ def gather(viewer: Viewer, frames: Sequence[str]) -> Pixels:
         sum(weights[1:], weights[0]) if weights else None,
         np.sum([part.region_pixels for part in parts], axis=0),
     )
+
+
+def _spare_others(out: Path) -> None:
+    """Refuse a folder that holds more than figures: --overwrite would delete the rest."""
+    if not out.is_dir():
+        return
+    others = [path.name for path in out.iterdir() if path.is_dir() or not _OURS.match(path.name)]
+    if others:
+        raise UsageError(
+            f"{out} holds something else than figures ({listed(others, 3)}), and stays as it is. "
+            "Choose another folder."
+        )
 
 
 def _rival_viewers(rivals: Rivals, dataset: SmokeDataset) -> tuple[Viewer | None, Viewer | None]:

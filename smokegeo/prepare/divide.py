@@ -11,6 +11,7 @@ from typing import Any
 from smokegeo.datasets.layout import SPLITS
 from smokegeo.datasets.splits import RATIOS, check_splits, make_splits
 from smokegeo.errors import InputError
+from smokegeo.prepare.faults import named
 from smokegeo.prepare.lists import Lookup, read_text
 from smokegeo.prepare.load import Sample
 from smokegeo.prepare.names import SPLIT_NAMES
@@ -85,7 +86,7 @@ def read_split_lists(files: Iterable[Path], lookup: Lookup) -> dict[str, tuple[s
         unknown = [line for line, sample_id in found.items() if sample_id is None]
         if unknown:
             raise InputError(
-                f"{path.name} lists frames that are not there: {', '.join(unknown)}. "
+                f"{path.name} lists frames that are not there: {named(unknown)}. "
                 "Mend or remove the list."
             )
         listed[name] = tuple(dict.fromkeys(i for i in found.values() if i is not None))

@@ -9,6 +9,7 @@ from typing import Any
 
 from smokegeo.errors import InputError, SmokegeoError, deepest_cause
 from smokegeo.files import need_space, sha256
+from smokegeo.prepare.faults import named
 from smokegeo.progress import track
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ def _verify(folder: Path, entries: list[Any]) -> int:
     ]
     if wrong:
         raise InputError(
-            f"{folder}: {', '.join(wrong)} differ from the hub's SHA-256. Remove them, and "
+            f"{folder}: {named(wrong)} differ from the hub's SHA-256. Remove them, and "
             "download again."
         )
     return len(large)

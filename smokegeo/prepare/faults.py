@@ -1,11 +1,11 @@
-"""Faults of single samples, gathered so that all of them are named at once."""
+"""Faults of single samples, gathered so that all of them are told at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-#: Names listed per kind of fault; a video without masks would fill the screen otherwise.
-_MAX_NAMES = 500
+#: Names in a line for each kind of fault; a video without masks would fill the screen otherwise.
+_MAX_NAMES = 20
 
 
 class SampleFault(Exception):  # noqa: N818  a fault of the data, not of the program
@@ -21,17 +21,18 @@ class SampleFault(Exception):  # noqa: N818  a fault of the data, not of the pro
 
 
 def describe(faults: Mapping[str, SampleFault], total: int) -> str:
-    """Return one line that names every faulty sample, grouped by kind of fault."""
+    """Return one line on all faulty samples, grouped by kind of fault."""
     groups: dict[str, list[str]] = {}
     for name, fault in faults.items():
         groups.setdefault(fault.kind, []).append(
             f"{name} ({fault.detail})" if fault.detail else name
         )
     return f"{len(faults)} of {total} samples unusable: " + "; ".join(
-        f"{kind}: {_listed(names)}" for kind, names in groups.items()
+        f"{kind}: {named(names)}" for kind, names in groups.items()
     )
 
 
-def _listed(names: list[str]) -> str:
+def named(names: Sequence[str]) -> str:
+    """Return the first names as text, and how many there are besides."""
     more = len(names) - _MAX_NAMES
     return ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")

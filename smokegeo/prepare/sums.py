@@ -8,6 +8,7 @@ from pathlib import Path
 
 from smokegeo.errors import InputError
 from smokegeo.files import sha256
+from smokegeo.prepare.faults import named
 from smokegeo.progress import track
 
 _LISTS = frozenset({"checksums.sha256", "sha256sums", "sha256sums.txt"})
@@ -17,7 +18,7 @@ _LINE = re.compile(r"^(?P<digest>[0-9a-fA-F]{64})(?:\s+\*?(?P<name>.+))?$")
 def verify_sums(root: Path, only: Path | None = None) -> int:
     """Check the files listed in `root`'s sum files, or `only` one of them; return how many.
 
-    All that differ are named at once.
+    All that differ are told at once.
     """
     try:
         expected = {path: digest for path, digest in _expected(root) if only in (None, path)}
@@ -30,7 +31,7 @@ def verify_sums(root: Path, only: Path | None = None) -> int:
     if wrong:
         raise InputError(
             f"{root}: {len(wrong)} of {len(expected)} files differ from their SHA-256 sums: "
-            f"{', '.join(wrong)}. Fetch them again."
+            f"{named(wrong)}. Fetch them again."
         )
     return len(expected)
 

@@ -38,3 +38,13 @@ def test_refusals_are_one_line_and_leave_nothing(run, args, code, fact, tmp_path
     assert fact in result.output
     assert result.output.count("Error:") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_says_how_to_go_on(run, tmp_path, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("smokegeo.benchmark.run.benchmark", interrupted)
+    result = run("benchmark", "--root", tmp_path, "--out", tmp_path / "bench")
+    assert result.exit_code == 130
+    assert result.output == f"Interrupted. The same command goes on in {tmp_path / 'bench'}.\n"

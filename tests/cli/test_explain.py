@@ -50,6 +50,24 @@ def test_draws_the_figures_and_says_the_main_numbers(run, layout, model, tmp_pat
     assert "--overwrite" in again.stderr
 
 
+def test_overwrite_replaces_figures_and_spares_everything_else(run, layout, model, tmp_path):
+    out = tmp_path / "mystuff"
+    (out / "thesis").mkdir(parents=True)
+    chapter = out / "thesis" / "chapter1.txt"
+    chapter.write_text("all my work")
+    order = ("explain", model, "--root", layout.root, "--out", out, "--frames", 1, "--overwrite")
+    refused = run(*order)
+    assert refused.exit_code == 2
+    assert "thesis" in refused.stderr
+    assert chapter.read_text() == "all my work"
+    chapter.unlink()
+    chapter.parent.rmdir()
+    (out / "band_weights_gone.png").write_bytes(b"an older figure")
+    done = run(*order)
+    assert done.exit_code == 0, done.output
+    assert len(list(out.iterdir())) == 4
+
+
 def test_json_holds_all_numbers_and_nothing_else_is_on_stdout(run, layout, model, tmp_path):
     rival = save(layout, "without", **ABLATION["a"])
     frames = layout.split_ids("val")

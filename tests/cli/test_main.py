@@ -68,6 +68,28 @@ def test_unknown_commands_are_usage_errors(run):
     assert "No such command 'burn'" in result.output
 
 
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (["burn"], "Error: No such command 'burn' (smokegeo --help).\n"),
+        (["vectorize", "p.tif"], "Error: Missing option '--out' (smokegeo vectorize --help).\n"),
+        (
+            ["predict", "a.tif"],
+            "Error: Say where the polygons go: --out FILE, or --out-dir FOLDER "
+            "(smokegeo predict --help).\n",
+        ),
+    ],
+)
+def test_a_usage_error_is_one_line_that_leads_to_the_help(args, line):
+    result = CliRunner().invoke(cli, args, prog_name="smokegeo")
+    assert result.exit_code == 2
+    assert result.output == line
+
+
+def test_without_a_command_there_is_the_help(run):
+    assert "Commands:" in run().output
+
+
 @pytest.fixture
 def failing(monkeypatch):
     """Return a function that runs a command which raises the given error."""

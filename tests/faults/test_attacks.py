@@ -193,12 +193,12 @@ def test_a_name_that_is_not_unicode_is_refused(tmp_path, model, bright, run, mon
     assert list(contents(tmp_path)) == [name]
 
 
-def test_a_linked_scene_is_the_scene_it_leads_to(tmp_path, model, bright, run) -> None:
+def test_a_linked_scene_has_the_name_of_the_link(tmp_path, model, bright, run) -> None:
     real = write_scene(tmp_path / "real" / "scene.tif")
     link = tmp_path / "link.tif"
     link.symlink_to(real)
     assert_done(run("predict", link, "--out", tmp_path / "a.gpkg", "--model", model))
-    assert polygons(tmp_path / "a.gpkg")["source"].tolist() == ["scene.tif"] * 2
+    assert polygons(tmp_path / "a.gpkg")["source"].tolist() == ["link.tif"] * 2
 
 
 def test_tags_with_markup_and_control_characters_stay_text(tmp_path, model, bright, run) -> None:

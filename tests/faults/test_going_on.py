@@ -83,6 +83,31 @@ def band_files(
     return make
 
 
+def masked_band_files(folder: Path) -> list[object]:
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
+        for name, band in zip(("blue", "green", "red", "nir"), cube(FULL), strict=True):
+            write_scene(folder / "bands" / f"{name}.tif", band[None], names=None, mask=~HOLE)
+    return [folder / "bands"]
+
+
+def two_dates(folder: Path) -> list[object]:
+    """The second date is dark everywhere."""
+    pixels = np.concatenate([cube(FULL), cube(np.zeros(SIZE, bool))])
+    names = tuple(f"{name}_{year}" for year in (2022, 2023) for name in NAMES)
+    return [write_scene(folder / "scene.tif", pixels, names=names)]
+
+
+def linked(folder: Path) -> list[object]:
+    """Scene and side-car out of a store of files that are named by their content."""
+    store = folder / "blobs"
+    write_scene(store / "3f2a9c", transform=PLACE @ PLACE.translation(1000, 1000))
+    numbers = ", ".join(map(str, PLACE.to_gdal()))
+    write_text(store / "77", f"<PAMDataset><GeoTransform>{numbers}</GeoTransform></PAMDataset>")
+    (folder / "scene.tif").symlink_to(store / "3f2a9c")
+    (folder / "scene.tif.aux.xml").symlink_to(store / "77")
+    return [folder / "scene.tif"]
+
+
 def spoilt_block(folder: Path) -> list[object]:
     path = write_scene(folder / "scene.tif", compress="deflate", **TILED)
     return [damage_block(path, 2, 2), "--skip-damaged"]
@@ -193,6 +218,24 @@ CASES = [
         silent=(),
     ),
     Case(
+        "10 names are wavelengths",
+        scene(names=("660", "560", "480", "840")),
+        ("Warning.*660, 560, 480, ... are taken for wavelengths",),
+        silent=("no names",),
+    ),
+    Case(
+        "10 two dates",
+        two_dates,
+        (r"Warning.*2 times \(bands 1, 5\), 3 more likewise; the first is used.*--bands",),
+        silent=(),
+    ),
+    Case(
+        "10 one of two dates",
+        lambda f: [*two_dates(f), "--bands", ",".join((*NAMES, *"----"))],
+        ("explicit choice",),
+    ),
+    Case("25 links into a store", linked, ("georeference from scene.tif.aux.xml",)),
+    Case(
         "10 named by the user",
         scene("--bands", "red,green,blue,nir", names=None),
         ("explicit choice",),
@@ -241,8 +284,14 @@ CASES = [
         ("not be",),
         CUT,
     ),
-    Case("26 nodata beyond the type", scene("--nodata", "-9999")),
+    Case(
+        "26 nodata beyond the type",
+        scene("--nodata", "-9999"),
+        ("Warning.*--nodata -9999 is no number that uint16 can hold",),
+        silent=(),
+    ),
     Case("26 mask band", scene(mask=~HOLE), ("could not be analysed",), CUT),
+    Case("26 masks of band files", masked_band_files, ("could not be analysed",), CUT),
     Case("26 user's nodata", scene("--nodata", "77", pixels=holed(77)), ("not be analysed",), CUT),
     Case(
         "26 --nodata none",
@@ -276,7 +325,7 @@ CASES = [
     Case(
         "27 undeclared 65535",
         scene(pixels=holed(65_535)),
-        (r"Warning: .*5\.7 % .*are 65535.*--nodata 65535", "as the model knows them"),
+        (r"Warning: .*5\.7 % .*are 65535.*--nodata 65535", "read as reflectance x 10000"),
         CUT,
         (),
     ),
@@ -316,7 +365,7 @@ CASES = [
     Case(
         "32 --raw",
         scene("--raw", pixels=cube(FULL, dark=4600, bright=9000), **HALVES),
-        ("as the model knows",),
+        ("read as reflectance x 10000",),
         np.ones(SIZE, bool),
     ),
     Case(

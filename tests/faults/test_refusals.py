@@ -395,6 +395,9 @@ CASES = [
         r"--prob|same name",
     ),
     Case("several scenes, one output", one_line, 2, "--out-dir"),
+    Case("CRS and none", scene("--crs", "EPSG:32633", "--pixel-coords"), 2, "drop it or --crs"),
+    Case("scale of 0", scene(scales=(0,) * 4, offsets=(0,) * 4), 3, "no usable numbers.*--raw"),
+    Case("geocentric", scene(crs="EPSG:4978"), 3, "centre of the Earth.*gdal_edit"),
     Case("window outside", scene("--window", "900,900,5,5"), 3, "does not touch"),
     Case("window of words", scene("--window", "a,b"), 2, "COLUMN,ROW,WIDTH,HEIGHT"),
     Case("bbox elsewhere", scene("--bbox", "-70,-30,-69,-29"), 3, "does not touch"),
@@ -501,8 +504,9 @@ def test_no_room_on_the_disk_is_said_before_the_work(
     path = write_scene(tmp_path / "scene.tif")
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 100})())
     before = {str(tmp_path): contents(tmp_path)}
-    result = run("predict", path, "--out", tmp_path / "smoke.gpkg", "--model", model)
-    assert_refused(result, 5, "GB free, about", before)
+    for word in ((), ("--yes",)):  # which is for long work, not for work in vain
+        result = run("predict", path, "--out", tmp_path / "smoke.gpkg", "--model", model, *word)
+        assert_refused(result, 5, "MB free, about", before)
 
 
 def test_one_bad_scene_does_not_stop_the_rest_and_the_exit_code_tells(

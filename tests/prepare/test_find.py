@@ -122,6 +122,9 @@ def test_lists_that_name_missing_frames_or_overlap_are_refused(src, tmp_path):
     (src / "train.txt").write_text("a_01\nnowhere\n")
     with pytest.raises(InputError, match=r"train.txt lists frames that are not there: nowhere"):
         prepare("hss", src, tmp_path / "dst")
+    (src / "train.txt").write_text("".join(f"none_{n}\n" for n in range(3000)))
+    with pytest.raises(InputError, match=r"none_19 and 2980 more\. Mend"):
+        prepare("hss", src, tmp_path / "dst")
     (src / "train.txt").write_text("a_01\n")
     (src / "test.txt").write_text("a_01\n")
     with pytest.raises(InputError, match="a_01 is in both splits"):
