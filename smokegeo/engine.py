@@ -107,11 +107,15 @@ class Engine:
         try:
             with torch.inference_mode():
                 return self._run(torch.from_numpy(tiles).to(self.effort.device))
-        except torch.OutOfMemoryError:
+        except RuntimeError as error:  # a card's memory has a class of its own, a CPU's words
+            full = isinstance(error, torch.OutOfMemoryError) or "can't allocate" in str(error)
+            if not full:
+                raise
             if len(tiles) == 1:
+                other = "" if self.effort.device == "cpu" else ", or --device cpu"
                 raise ModelError(
-                    f"a tile of {tiles.shape[2]} pixels does not fit into the device's memory. "
-                    "Choose a smaller --tile, or --device cpu."
+                    f"a tile of {tiles.shape[2]} pixels does not fit into memory "
+                    f"({self.effort.device}). Choose a smaller --tile{other}."
                 ) from None
         half = len(tiles) // 2
         return np.concatenate([self(tiles[:half]), self(tiles[half:])])

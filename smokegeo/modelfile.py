@@ -211,8 +211,9 @@ def load_model(name: str | Path) -> Model:
     return Model(card, state, path)
 
 
-def read_card(path: Path) -> Card:
+def read_card(path: str | Path) -> Card:
     """Read only the card of a model file, without torch."""
+    path = Path(path)
     try:
         _check_kind(path)
         with path.open("rb") as handle:

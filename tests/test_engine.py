@@ -182,9 +182,14 @@ def test_batches_are_halved_until_they_fit(fit):
     assert (found == np.concatenate(one_by_one)).all()
 
 
-def test_a_tile_that_does_not_fit_is_refused_with_a_remedy(fit):
+@pytest.mark.parametrize(
+    "error",
+    [torch.OutOfMemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you")],
+    ids=["card", "CPU"],
+)
+def test_a_tile_that_does_not_fit_is_refused_with_a_remedy(fit, error):
     def never(x, available):
-        raise torch.OutOfMemoryError
+        raise error
 
     with pytest.raises(ModelError, match=r"tile of 64 pixels .* smaller --tile"):
         engine(fit, never)(tiles(size=(64, 64)))
