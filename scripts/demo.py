@@ -29,7 +29,7 @@ def main() -> None:
     smokegeo("vectorize", DEMO / "prob.tif", "--out", DEMO / "smoke.geojson", "--overwrite")
     draw_sample_scene(DEMO / "smoke.png", DEMO / "smoke.geojson")
     frames = DEMO / "hss"
-    smokegeo("simulate", "hss", "--out", frames, "--count", 9, "--seed", 1, "--overwrite")
+    smokegeo("simulate", "hss", "--out", frames, "--count", 9, "--seed", 2, "--overwrite")
     draw_frames(frames, DEMO / "hss.png")
     print("\nResults:")
     for name, what in (
