@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 
+# A shell that starts the suite in the background makes it deaf to Ctrl-C, which tests send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Tests never ask the hub, and matplotlib never opens a window.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")

@@ -411,7 +411,7 @@ def test_signals_save_a_checkpoint_and_have_their_exit_codes(mss, tmp_path, numb
     command = [
         *(sys.executable, "-m", "smokegeo", "train", "--dataset", "mss", "--root", mss.root),
         *("--out", out, "--iterations", "100000", "--batch-size", "1", "--crop", "32"),
-        *("--accelerator", "cpu", "--set", "val_every=5", "--model", "fcn", "--workers", "1"),
+        *("--accelerator", "cpu", "--set", "val_every=40", "--model", "fcn", "--workers", "1"),
     ]
     with (tmp_path / "told").open("w") as told:
         process = subprocess.Popen(command, stderr=told, start_new_session=True)
@@ -420,6 +420,7 @@ def test_signals_save_a_checkpoint_and_have_their_exit_codes(mss, tmp_path, numb
         if last.exists():
             break
         time.sleep(0.1)
+    time.sleep(0.5)  # torch lets SIGTERM kill loader processes that are just being born
     before = last.stat().st_mtime_ns
     # To the loader processes, too: that is what a terminal and a scheduler do.
     os.killpg(process.pid, number)

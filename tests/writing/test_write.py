@@ -238,7 +238,7 @@ class TestStyle:
 class TestCheckFormat:
     @pytest.mark.parametrize("name", ["a.shp", "a", "a.geojson.gz", ".gpkg"])
     def test_names_the_formats_it_knows(self, name):
-        with pytest.raises(UsageError, match=r"\.gpkg, \.geojson, \.fgb, \.parquet\.$"):
+        with pytest.raises(UsageError, match=r"\.gpkg, \.geojson, \.fgb, \.parquet, or .* ogr2ogr"):
             check_format(Path(name))
 
     def test_goes_by_the_suffix_whatever_its_case(self):
