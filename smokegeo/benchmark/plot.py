@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
-from matplotlib.transforms import Bbox
+from matplotlib.transforms import Bbox, BboxBase
 
 from smokegeo.benchmark.plan import Entry
 from smokegeo.benchmark.results import Results, mean_and_range
@@ -17,8 +17,11 @@ from smokegeo.models.baselines.catalog import METHODS, VARIANTS
 _BESIDE = [
     *(((7, dy), "left") for dy in (0, 7, -7)),
     *(((-7, dy), "right") for dy in (0, 7, -7)),
-    *(((0, dy), "center") for dy in (11, -11, 20, -20)),
+    *(((0, dy), "center") for dy in (11, -11)),
+    *(((dx, dy), "center") for dy in (22, -22, 33, -33, 44, -44) for dx in (0, 20, -20)),
 ]
+#: Names farther away than this, in points, are joined to what they name by a line.
+_NEAR = 15
 COLOURS = {"realtime": "#1b7837", "accuracy": "#762a83"}
 
 
@@ -32,7 +35,7 @@ def draw(results: Results) -> Figure | None:
     ]
     if not points:
         return None
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
     axes = figure.add_subplot()
     for x, (mean, low, high), entry in points:
         is_mop = entry.model == "mop"
@@ -57,25 +60,47 @@ def draw(results: Results) -> Figure | None:
     axes.set_ylabel("F1 of smoke, mean over images, %")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower left")
-    _name(figure, axes, [(x, mean, METHODS[entry.model].title) for x, (mean, *_), entry in points])
+    _name(figure, axes, [(x, mean, entry) for x, (mean, *_), entry in points])
     return figure
 
 
-def _name(figure: Figure, axes: Axes, points: Sequence[tuple[float, float, str]]) -> None:
+def _name(figure: Figure, axes: Axes, points: Sequence[tuple[float, float, Entry]]) -> None:
     """Write each name beside its point, where it lies on no other if there is such a place."""
     figure.draw_without_rendering()  # now places are known
     dots = [axes.transData.transform((x, y)) for x, y, _ in points]
-    taken = [Bbox.from_extents(x - 5, y - 5, x + 5, y + 5) for x, y in dots]
-    for x, y, title in points:
+    taken = [Bbox.from_extents(x - 6, y - 6, x + 6, y + 6) for x, y in dots]
+    taken += [legend.get_window_extent()] if (legend := axes.get_legend()) else []
+    for x, y, entry in points:
+        colour = COLOURS[entry.variant]
         for offset, side in _BESIDE:
             text = axes.annotate(
-                title, (x, y), offset, textcoords="offset points", size=8, ha=side, va="center"
+                METHODS[entry.model].title,
+                (x, y),
+                offset,
+                textcoords="offset points",
+                size=8,
+                color=colour,
+                ha=side,
+                va="center",
             )
             box = text.get_window_extent()
-            if not any(box.overlaps(other) for other in taken) or offset == _BESIDE[-1][0]:
-                taken.append(box)
+            free = not any(box.overlaps(other) for other in taken)
+            if (free and _holds(axes.bbox, box)) or offset == _BESIDE[-1][0]:
                 break
             text.remove()
+        taken.append(box)
+        if max(map(abs, offset)) > _NEAR:
+            line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "shrinkA": 6}
+            axes.annotate("", (x, y), offset, textcoords="offset points", arrowprops=line)
+
+
+def _holds(outer: BboxBase, inner: BboxBase) -> bool:
+    return bool(
+        outer.x0 <= inner.x0
+        and outer.y0 <= inner.y0
+        and inner.x1 <= outer.x1
+        and inner.y1 <= outer.y1
+    )
 
 
 def _score(results: Results, entry: Entry) -> tuple[float, float, float] | None:
