@@ -49,6 +49,7 @@ class SaveWhenStopped(Checkpoint):
         self.between_steps = False
         self.asked: int | None = None
         self._pid = os.getpid()
+        self._of_children: Any = None
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -64,14 +65,18 @@ class SaveWhenStopped(Checkpoint):
             for number in heard:
                 signal.signal(number, self._hear)
             yield
-        except RuntimeError as error:
-            # Elsewhere than on Linux loader processes are not forked, and end before their time.
-            if self.asked is not None and "DataLoader worker" in str(error):
+        except (RuntimeError, EOFError, ConnectionError) as error:
+            # SIGTERM kills loader processes, and Ctrl-C where they are not forked: the next batch
+            # does not come, or not whole.
+            plain = isinstance(error, RuntimeError) and "DataLoader worker" not in str(error)
+            if self.asked is not None and not plain:
                 raise self._error() from error
             raise
         finally:
             for number in heard:
                 signal.signal(number, before[number])
+            if self._of_children is not None:
+                signal.signal(signal.SIGCHLD, self._of_children)
         if self.asked is not None:
             raise self._error()
 
@@ -81,7 +86,16 @@ class SaveWhenStopped(Checkpoint):
             raise self._error()
         self.asked = number
         if os.getpid() == self._pid:
+            self._expect_loaders_to_die()
             log.info("stopping after this step, and its validation if one is due; again: at once")
+
+    def _expect_loaders_to_die(self) -> None:
+        """Keep torch from raising wherever we are when SIGTERM has killed a loader process, too.
+
+        A step that waits for its batch still finds out, in its own time.
+        """
+        if hasattr(signal, "SIGCHLD"):
+            self._of_children = signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def _error(self) -> BaseException:
         return KeyboardInterrupt() if self.asked == signal.SIGINT else Terminated()
