@@ -1,15 +1,16 @@
 """Find out which bands a raster has, from whatever its metadata (`rastermeta.py`) says.
 
-In this order: the user's explicit choice, GDAL's `IMAGERY` domain, ENVI's `wavelength`, band
-descriptions, colour interpretation, and last the number of bands. Descriptions that only count
-(`Band 1`, `Band 2`, ...) are none; numbers like 490, 560, 665 are wavelengths.
+In this order: the user's explicit choice (`bandchoice.py`), GDAL's `IMAGERY` domain, ENVI's
+`wavelength`, band descriptions, colour interpretation, and last the number of bands. Descriptions
+that only count (`Band 1`, `Band 2`, ...) are none; numbers like 490, 560, 665 are wavelengths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
+from smokegeo.bandchoice import from_names, from_sensor
 from smokegeo.banddoubts import (
     doubt_of_counting,
     doubt_of_heat,
@@ -23,8 +24,8 @@ from smokegeo.bandnames import (
     parse_band_name,
     sensor_clue,
 )
+from smokegeo.bandreading import BandReading, band_at, unique, usual_stack
 from smokegeo.bands import Band, BandSet
-from smokegeo.errors import InputError, UsageError
 from smokegeo.rastermeta import (
     BandNumbers,
     RasterMeta,
@@ -33,7 +34,6 @@ from smokegeo.rastermeta import (
     imagery_numbers,
     is_filler,
 )
-from smokegeo.sensors import Sensor
 from smokegeo.sensors import sensor as find_sensor
 
 #: What a bare number of bands most likely is.
@@ -47,36 +47,11 @@ _BY_COUNT = {
     25: ("hss", "the 25 bands of HSSDataset"),
 }
 
-#: What stands for a band to leave out.
-_SKIPPED = "-"
-
 #: Counts that mean no instrument in particular, whatever sensor the file's name tells of.
 _ANY_SENSOR = (3, 4, 6)
 
-#: What usual stacks of a sensor leave out of its bands, in their order.
-_LEFT_OUT: Mapping[str, Sequence[tuple[str, ...]]] = {
-    "sentinel2": (("B10",),),  # Level 2A
-    "landsat8": (("B8", "B9", "B10", "B11"),),  # surface reflectance
-    "landsat7": (("B8",), ("B6", "B8")),
-    "landsat5": (("B6",),),
-}
-
 #: Colour interpretations that name a part of the spectrum.
 _SPECTRAL = {"red", "green", "blue", "coastal", "rededge", "nir", "swir", "mwir", "lwir", "tir"}
-
-
-@dataclass(frozen=True, slots=True)
-class BandReading:
-    """The bands found, the one-based raster band of each, where that was read, and doubts.
-
-    `notes` are what was decided without a doubt and may still be news.
-    """
-
-    bands: BandSet
-    indexes: tuple[int, ...]
-    source: str
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def read_bands(
@@ -90,9 +65,9 @@ def read_bands(
     meta = _without_counting(meta)
     data = _data_indexes(meta)
     if bands is not None:
-        return _from_names(bands, sensor, meta, data)
+        return from_names(bands, sensor, meta, data)
     if sensor is not None:
-        return _from_sensor(sensor, meta, data)
+        return from_sensor(sensor, meta, data)
     readers = (
         _from_imagery,
         _from_envi,
@@ -162,105 +137,6 @@ def _is_alpha(meta: RasterMeta, index: int) -> bool:
     return bool(meta.colours) and meta.colours[index - 1] == "alpha"
 
 
-def _from_names(
-    text: str, sensor: str | None, meta: RasterMeta, data: tuple[int, ...]
-) -> BandReading:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if len(names) not in (len(data), meta.count):
-        raise UsageError(
-            f"--bands names {len(names)} bands, the raster has {len(data)}; name each one in "
-            f"order, {_SKIPPED} for one to leave out."
-        )
-    indexes = data if len(names) == len(data) else tuple(range(1, meta.count + 1))
-    indexes = tuple(i for i, n in zip(indexes, names, strict=True) if n != _SKIPPED)
-    names = named_bands(text)
-    if not names:
-        raise UsageError("--bands leaves out all bands; name those to look at.")
-    if sensor is not None:
-        preset = find_sensor(sensor)
-        chosen = tuple(
-            _in_preset(name, preset) or preset.bands[preset.bands.index(name)] for name in names
-        )
-        _refuse_twice(chosen)
-        return BandReading(BandSet(chosen, preset.name), indexes, "explicit choice")
-    hint = guess_sensor(names, meta.tags, meta.filename)
-    found = [parse_band_name(name, hint.name) for name in names]
-    if numbers := bare_wavelengths(names):
-        found = [_at(nm) for nm in numbers]
-    warnings = [hint.warning] if hint.warning else []
-    warnings += [
-        f"band {n} is not understood" for n, band in zip(names, found, strict=True) if not band
-    ]
-    bands = tuple(band or Band(name) for name, band in zip(names, found, strict=True))
-    _refuse_twice(bands)
-    return BandReading(BandSet(bands), indexes, "explicit choice", tuple(warnings))
-
-
-def named_bands(text: str) -> list[str]:
-    """Return the names in what a user says of the bands, without those to leave out."""
-    names = (name.strip() for name in text.split(","))
-    return [name for name in names if name not in ("", _SKIPPED)]
-
-
-def _refuse_twice(bands: Sequence[Band]) -> None:
-    """Refuse one name for two bands, with a way to leave one out."""
-    names = [band.name.casefold() for band in bands]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(
-                f"--bands names {name} twice; put {_SKIPPED} for each band to leave out, as in "
-                f"red,green,blue,nir,{_SKIPPED},{_SKIPPED}."
-            )
-
-
-def _at(nm: float) -> Band:
-    return Band(f"{nm:g}nm", nm)
-
-
-def _from_sensor(name: str, meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
-    preset, source = find_sensor(name), "explicit choice"
-    texts = [(meta.descriptions[index - 1] or "").strip() for index in data]
-    found: list[Band] = []
-    for text in texts:
-        band = _in_preset(text, preset)
-        if band is None and is_auxiliary(text):
-            band = Band(text)
-        if band is None:
-            break
-        found.append(band)
-    if len(found) == len(data):  # described, perhaps a subset or in another order
-        doubts = (doubt_of_counting(texts, preset.name), doubt_of_repeats(found, data))
-        bands = BandSet(_unique(found, data), preset.name)
-        return BandReading(bands, data, source, tuple(filter(None, doubts)))
-    if len(preset.bands) == len(data):
-        return BandReading(preset.bands, data, source)
-    stack = None if any(texts) else _stack(preset, len(data))
-    if stack is not None:
-        note = f"{len(data)} bands are taken for {', '.join(stack.names)}, in this order"
-        return BandReading(stack, data, source, notes=(note,))
-    raise InputError(
-        f"{meta.filename or 'the raster'} has {len(data)} bands, {preset.title} has "
-        f"{len(preset.bands)}, and nothing says which one band {data[len(found)]} is. "
-        f"Name each in order with --bands {','.join(preset.bands.names[:3])},..."
-    )
-
-
-def _stack(preset: Sensor, count: int) -> BandSet | None:
-    """Return the bands of a sensor that a file of so many usually holds, in order."""
-    for left_out in ((), *_LEFT_OUT.get(preset.name, ())):
-        names = [name for name in preset.bands.names if name not in left_out]
-        if len(names) == count:
-            return preset.bands.subset(names)
-    return None
-
-
-def _in_preset(name: str, preset: Sensor) -> Band | None:
-    """Return the preset's own band of that name or number, if it has one."""
-    parsed = parse_band_name(name, preset.name)
-    wanted = {name.casefold(), parsed.name.casefold() if parsed else ""}
-    return next((band for band in preset.bands if band.name.casefold() in wanted), None)
-
-
 def _from_imagery(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
     return _from_numbers(meta, data, imagery_numbers(meta), "IMAGERY metadata")
 
@@ -292,12 +168,12 @@ def _from_numbers(
             Band(description if short else f"{nm:g}nm", round(nm, 3), fwhm and round(fwhm, 3))
         )
     doubt = doubt_of_repeats(found, data)
-    return BandReading(BandSet(_unique(found, data)), data, source, (doubt,) if doubt else ())
+    return BandReading(BandSet(unique(found, data)), data, source, (doubt,) if doubt else ())
 
 
 def _from_wavelengths(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
     """Read descriptions that are numbers, if all are, as wavelengths."""
-    found = [_at(nm) for nm in bare_wavelengths([meta.descriptions[i - 1] or "" for i in data])]
+    found = [band_at(nm) for nm in bare_wavelengths([meta.descriptions[i - 1] or "" for i in data])]
     if not found:
         return None
     taken = f"band names {', '.join((meta.descriptions[i - 1] or '').strip() for i in data[:3])}"
@@ -306,7 +182,7 @@ def _from_wavelengths(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | 
         doubt_of_repeats(found, data),
     )
     return BandReading(
-        BandSet(_unique(found, data)), data, "band descriptions", tuple(filter(None, doubts))
+        BandSet(unique(found, data)), data, "band descriptions", tuple(filter(None, doubts))
     )
 
 
@@ -335,13 +211,13 @@ def _from_descriptions(meta: RasterMeta, data: tuple[int, ...]) -> BandReading |
         not_understood(names, texts, data),
         doubt_of_repeats(bands, data),
     )
-    unique = _unique(bands, data)
-    named = all(band is not None for band in found) and unique == tuple(bands)
+    apart = unique(bands, data)
+    named = all(band is not None for band in found) and apart == tuple(bands)
     in_sensor = (
-        hint.name if named and hint.name and {b.name for b in unique} <= _names(hint.name) else None
+        hint.name if named and hint.name and {b.name for b in apart} <= _names(hint.name) else None
     )
     return BandReading(
-        BandSet(unique, in_sensor), data, "band descriptions", tuple(filter(None, doubts))
+        BandSet(apart, in_sensor), data, "band descriptions", tuple(filter(None, doubts))
     )
 
 
@@ -380,7 +256,7 @@ def _from_colours(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
     ]
     doubts = (assumed, not_understood(names, texts, data), doubt_of_repeats(bands, data))
     return BandReading(
-        BandSet(_unique(bands, data)), data, "colour interpretation", tuple(filter(None, doubts))
+        BandSet(unique(bands, data)), data, "colour interpretation", tuple(filter(None, doubts))
     )
 
 
@@ -391,7 +267,7 @@ def _from_unknown(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
         return None
     bands = [Band(text or f"band {index}") for index, text in zip(data, texts, strict=True)]
     return BandReading(
-        BandSet(_unique(bands, data)),
+        BandSet(unique(bands, data)),
         data,
         "band descriptions",
         (f"band names {', '.join(b.name for b in bands)} are not understood; use --bands",),
@@ -401,7 +277,7 @@ def _from_unknown(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
 def _from_count(meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
     count = len(data)
     clue = sensor_clue([text or "" for text in meta.descriptions], meta.tags, meta.filename)
-    stack = None if clue is None else _stack(find_sensor(clue), count)
+    stack = None if clue is None else usual_stack(find_sensor(clue), count)
     guess = _BY_COUNT.get(count)
     if clue is not None and stack is not None:
         title = find_sensor(clue).title.partition(",")[0]
@@ -425,14 +301,3 @@ def _from_count(meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
 
 def _names(sensor: str) -> set[str]:
     return set(find_sensor(sensor).bands.names)
-
-
-def _unique(bands: Sequence[Band], data: tuple[int, ...]) -> tuple[Band, ...]:
-    """Return the bands with repeated names told apart by their raster band number."""
-    names = [band.name.casefold() for band in bands]
-    return tuple(
-        band
-        if names.count(band.name.casefold()) == 1
-        else Band(f"{band.name} #{i}", band.wavelength_nm, band.fwhm_nm)
-        for i, band in zip(data, bands, strict=True)
-    )

@@ -20,15 +20,19 @@ from numpy.typing import NDArray
 
 from smokegeo.engine import Effort, Engine, cores
 from smokegeo.errors import SmokegeoError, UsageError
-from smokegeo.estimate import disk_bytes
-from smokegeo.files import need_space
-from smokegeo.pipeline import Prediction, Request, check_request, fingerprint, finish, prepare
+from smokegeo.pipeline import (
+    Prediction,
+    Request,
+    check_room,
+    fingerprint,
+    finish,
+    open_checked,
+    prepare,
+)
 from smokegeo.runs import Job, as_failure
 from smokegeo.scene.layers import Box
-from smokegeo.scene.opening import open_scene
 from smokegeo.sweep import Plan, sweep
 from smokegeo.work import Work, open_work
-from smokegeo.writing.doubts import heard
 from smokegeo.writing.outputs import Outputs
 
 if TYPE_CHECKING:
@@ -100,14 +104,10 @@ def _run(
 
 def _start(job: Job, request: Request, everything: ExitStack) -> _Started:
     scene_path, outputs = job
-    with heard() as warnings:
-        outputs.check(scene_path)
-        scene = open_scene(scene_path, request.scene)
-        check_request(scene, outputs, request)
+    scene, warnings = open_checked(scene_path, outputs, request)
     effort = replace(request.effort, threads=request.effort.threads or 1)
     ready = prepare(scene, replace(request, effort=effort), warnings)
-    for folder in {path.parent: None for path in outputs.files}:
-        need_space(folder, disk_bytes(ready.plan.scene))
+    check_room(ready.plan.scene, outputs.files)
     stack = everything.enter_context(ExitStack())
     work = stack.enter_context(
         open_work(

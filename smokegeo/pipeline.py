@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -108,10 +108,7 @@ def predict_scene(
     source: str | Path | xr.DataArray, outputs: Outputs, request: Request
 ) -> Prediction:
     """Find the smoke in one scene and write it."""
-    with heard() as warnings:
-        outputs.check(source)
-        scene = open_scene(source, request.scene)
-        check_request(scene, outputs, request)
+    scene, warnings = open_checked(source, outputs, request)
     ready = prepare(scene, request, warnings)
     plan, engine = ready.plan, ready.engine
     with tempfile.TemporaryDirectory() as nowhere:  # for results that are only returned
@@ -119,8 +116,7 @@ def predict_scene(
         if not request.yes:
             refuse_unpayable(scene, cost := estimate(plan.scene, plan.grid, engine))
             log.info("%s: %s", scene.name, cost.words())
-        for folder in {path.parent: None for path in (anchor, *outputs.files)}:
-            need_space(folder, disk_bytes(plan.scene))
+        check_room(plan.scene, (anchor, *outputs.files))
         with open_work(
             anchor,
             plan.scene.width,
@@ -133,7 +129,24 @@ def predict_scene(
             return finish(work, plan, ready.threshold, outputs, request)
 
 
-def check_request(scene: Scene, outputs: Outputs, request: Request) -> None:
+def open_checked(
+    source: str | Path | xr.DataArray, outputs: Outputs, request: Request
+) -> tuple[Scene, list[str]]:
+    """Open a scene, refuse what could not be done with it, and return it with its warnings."""
+    with heard() as warnings:
+        outputs.check(source)
+        scene = open_scene(source, request.scene)
+        _check_request(scene, outputs, request)
+    return scene, warnings
+
+
+def check_room(scene: Scene, paths: Iterable[Path]) -> None:
+    """Refuse to begin what the disks of these files have no room for."""
+    for folder in {path.parent: None for path in paths}:
+        need_space(folder, disk_bytes(scene))
+
+
+def _check_request(scene: Scene, outputs: Outputs, request: Request) -> None:
     """Refuse what could not be done at the end, before anything is done."""
     outputs.check_scene(scene)
     if scene.crs is None and request.outline.min_area_m2 > 0:

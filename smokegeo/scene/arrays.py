@@ -11,7 +11,8 @@ import numpy as np
 from rasterio.errors import CRSError
 from rasterio.transform import Affine
 
-from smokegeo.bandmeta import BandReading, read_bands
+from smokegeo.bandmeta import read_bands
+from smokegeo.bandreading import BandReading
 from smokegeo.errors import InputError, UsageError
 from smokegeo.labels import Place
 from smokegeo.rastermeta import RasterMeta, bare_wavelengths

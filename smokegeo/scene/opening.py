@@ -15,7 +15,8 @@ from rasterio.enums import ColorInterp
 from rasterio.io import DatasetReader
 from rasterio.transform import Affine
 
-from smokegeo.bandmeta import named_bands, read_bands
+from smokegeo.bandchoice import named_bands
+from smokegeo.bandmeta import read_bands
 from smokegeo.bands import BandSet
 from smokegeo.errors import InputError, UsageError
 from smokegeo.files import sha256
