@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,30 +50,39 @@ def probabilities(
     network = model.for_inference()
     card = model.card
     zooms = card.zooms_for(sum(matching.available))
-    as_measured = Scaling((1.0,) * len(card.bands), (0.0,) * len(card.bands), "").normaliser(card)
     queries = list(frame_slices(dataset))
     for query in track(queries, "scoring", len(queries)):
         sample = dataset[query]
-        image = pick_bands(sample["image"], matching).numpy()
-        valid = ~without_value(sample["image"], sample["mask"]).numpy()
-        own = image[:, valid].astype(np.float64)
-        recipe = make_recipe(
-            card.views,
-            matching.available,
-            as_measured,
-            own.mean(axis=1),
-            own.std(axis=1),
-            limit=card.limit,
-        )
-        channels = recipe.channels(image, valid, range(len(card.bands)))
-        fill_blanks(channels, valid)
-        ready = torch.from_numpy(recipe.cut(channels))
-        available = torch.tensor([recipe.available])
+        channels, available = channels_of(sample, card, matching)
         with torch.inference_mode():
-            there = None if bool(available.all()) else available
-            smoke = smoke_seen(network, ready[None], there, zooms, card.smoke)[0].numpy()
+            smoke = smoke_seen(network, channels, available, zooms, card.smoke)[0].numpy()
         record = dataset.records[int(sample["frame"])]
         yield record.id, record.scenarios, smoke, sample["mask"].numpy()
+
+
+def channels_of(
+    sample: dict[str, Any], card: Card, matching: Matching
+) -> tuple[Tensor, Tensor | None]:
+    """Return a frame as the model's network sees it, (1, C, H, W), and which channels (1, C) are.
+
+    None instead of the latter says that all of them are there.
+    """
+    image = pick_bands(sample["image"], matching).numpy()
+    valid = ~without_value(sample["image"], sample["mask"]).numpy()
+    own = image[:, valid].astype(np.float64)
+    count = len(card.bands)
+    recipe = make_recipe(
+        card.views,
+        matching.available,
+        Scaling((1.0,) * count, (0.0,) * count, "").normaliser(card),
+        own.mean(axis=1),
+        own.std(axis=1),
+        limit=card.limit,
+    )
+    channels = recipe.channels(image, valid, range(count))
+    fill_blanks(channels, valid)
+    ready = torch.from_numpy(recipe.cut(channels))[None]
+    return ready, None if all(recipe.available) else torch.tensor([recipe.available])
 
 
 def matched(model: Model, dataset: SmokeDataset) -> Matching:

@@ -49,8 +49,7 @@ def explain(
     Writes PNGs: the weight of each band at each pixel (band_weights_FRAME), the features with and
     without these weights (activation_FRAME), how far channels of different bands are correlated
     (correlation), and a t-SNE map of smoke and background pixels (tsne). MODEL is a MoP with an
-    F-Router that sees each band once, as `smokegeo train` makes it; the bundled models see each
-    band twice, and cannot be drawn.
+    F-Router: a file that `smokegeo train` made, or a bundled model (hss, mss or satellite).
 
     \b
     Example:

@@ -14,19 +14,18 @@ from numpy.typing import NDArray
 from scipy.ndimage import binary_dilation, binary_erosion
 from torch import Tensor
 
-from smokegeo.bands import Band, BandSet
+from smokegeo.bands import Band
 from smokegeo.composite import composite
 from smokegeo.datasets.layout import IGNORE
 from smokegeo.datasets.smoke import SmokeDataset
-from smokegeo.datasets.transforms import Normalise
 from smokegeo.errors import ModelError
-from smokegeo.evaluate import matched, pick_bands
+from smokegeo.evaluate import channels_of, matched
 from smokegeo.modelfile import Model
 from smokegeo.models.config import MoPConfig
 from smokegeo.models.mop import MoP
 from smokegeo.models.padding import pad_small_labels
 from smokegeo.torchgeo_api import frame_slices
-from smokegeo.views import MEASURED
+from smokegeo.zoom import smoke_seen
 
 Array = NDArray[Any]
 
@@ -59,20 +58,17 @@ class Viewer:
     """A MoP with all it takes to run it on the frames of a dataset."""
 
     def __init__(self, model: Model, dataset: SmokeDataset) -> None:
-        if model.card.views != (MEASURED,):
-            raise ModelError(
-                f"{model.path.name} sees each band in {len(model.card.views)} ways; figures are "
-                "for models that see it in one. Name one that `smokegeo train` wrote."
-            )
         self.model, self.dataset = model, dataset
         self.network = mop_of(model)
         self.matching = matched(model, dataset)
-        self.normalise = Normalise(model.card.statistics)
         names = (Path(str(path)).stem for path in dataset.index.filepath)
         self.queries = dict(zip(names, frame_slices(dataset), strict=True))
+        views = len(model.card.views)
         available = torch.tensor(self.matching.available, dtype=torch.float32)
         #: Which band groups the dataset has.
-        self.present: Array = (available @ self.config.membership() > 0).numpy()
+        self.present: Array = (
+            available.repeat_interleave(views) @ self.config.membership() > 0
+        ).numpy()
 
     @property
     def config(self) -> MoPConfig:
@@ -83,14 +79,12 @@ class Viewer:
         """Run the network on a frame and keep its parts."""
         sample = self.dataset[self.queries[frame]]
         mask: Tensor = sample["mask"]
-        image = pick_bands(sample["image"], self.matching)
-        ready = self.normalise({"image": image, "mask": mask})["image"]
-        available = self.matching.available
+        card = self.model.card
+        channels, available = channels_of(sample, card, self.matching)
+        zooms = card.zooms_for(sum(self.matching.available))
         with torch.inference_mode():
-            done = self.network.run(
-                ready[None], None if all(available) else torch.tensor([available])
-            )
-            smoke = done.logits.softmax(dim=1)[0, 1].numpy()
+            done = self.network.run(channels, available)
+            smoke = smoke_seen(self.network, channels, available, zooms, card.smoke)[0].numpy()
         features = next(f for f in (done.individual, done.common) if f is not None)
         common, individual, routed = (
             None if part is None else part[0].numpy()
@@ -100,7 +94,7 @@ class Viewer:
             frame,
             composite(sample["image"].numpy(), self.dataset.band_set),
             mask.numpy(),
-            smoke >= self.model.card.threshold,
+            smoke >= card.threshold,
             _shrink_labels(mask, features.shape[2:]),
             common,
             individual,
@@ -120,11 +114,11 @@ def mop_of(model: Model) -> MoP:
     return network
 
 
-def band_titles(bands: BandSet, config: MoPConfig) -> list[str]:
-    """Return a title for each band group: its wavelength, or the first and last of several."""
+def band_titles(channels: Sequence[Band], config: MoPConfig) -> list[str]:
+    """Return a title for each group of channels: its band's wavelength, or the first and last."""
     titles = []
     for group in config.group_members():
-        first, last = bands[group[0]], bands[group[-1]]
+        first, last = channels[group[0]], channels[group[-1]]
         titles.append(_title(first) if first == last else f"{_title(first)} to {_title(last)}")
     return titles
 

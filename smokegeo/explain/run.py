@@ -88,7 +88,8 @@ def explain(
         if not viewer.config.f_router:
             raise ModelError(f"{model.path} has no F-Router, so it has no band weights to show.")
         without_psr, without_split = _rival_viewers(rivals, dataset)
-        bands = band_titles(model.card.bands, viewer.config)
+        channels = [band for band in model.card.bands for _ in model.card.views]
+        bands = band_titles(channels, viewer.config)
         sampled = spread([record.id for record in dataset.records], SAMPLE_FRAMES)
         pixels = gather(viewer, sampled)
         facts: dict[str, Any] = {"model": model.card.name, "sampled_frames": len(sampled)}

@@ -15,6 +15,7 @@ from smokegeo.datasets.layout import Layout
 from smokegeo.datasets.smoke import split_ids
 from smokegeo.datasets.statistics import band_statistics
 from smokegeo.errors import InputError, ModelError, UsageError
+from smokegeo.evaluate import probabilities
 from smokegeo.explain.look import Viewer, band_titles, mean_activation, regions
 from smokegeo.explain.run import Rivals, choose_frames, explain, gather
 from smokegeo.modelfile import Card, Model, load_model, save_model
@@ -146,6 +147,21 @@ def test_a_prediction_follows_the_threshold_of_the_card(data):
 
     viewer = Viewer(save(data.layout, "all", change=certain), data)
     assert viewer.look(data.records[0].id).predicted.all()
+
+
+def test_a_model_that_sees_each_band_twice_has_a_weight_for_each_band(data, tmp_path):
+    facts = explain(load_model("hss"), data, tmp_path / "out", [data.records[0].id])
+    assert facts["band_weights"]["bands"] == [f"{band.wavelength_nm:.0f} nm" for band in data.band_set]
+    assert sum(facts["band_weights"]["background"]) == pytest.approx(1, abs=1e-3)
+
+
+def test_a_prediction_is_what_evaluate_scores(data):
+    model = load_model("hss")
+    viewer = Viewer(model, data)
+    for frame, _, probability, _ in probabilities(model, data):
+        predicted = viewer.look(frame).predicted
+        close = np.abs(probability - model.card.threshold) < 1e-3  # the folded network rounds
+        assert np.array_equal(predicted[~close], (probability >= model.card.threshold)[~close])
 
 
 def test_regions_are_inside_along_and_outside_the_outline():
