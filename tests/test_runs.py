@@ -143,6 +143,16 @@ def test_several_scenes_in_pixels_stay_in_pixels(scene, model):
     assert both.total_bounds[2] <= 120
 
 
+def test_a_photograph_gets_a_map_in_its_own_pixels(scene, model, tmp_path):
+    where = tmp_path / "map.html"
+    smokegeo.predict(scene, model=model, pixel_coords=True, web_map=where)
+    settings = re.search(r'id="settings">(.*?)</script>', where.read_text("utf-8"))
+    assert settings is not None
+    found = json.loads(settings[1])
+    assert found["inPixels"] is True
+    assert found["picture"]["bounds"] == [[-100, 0], [0, 120]]
+
+
 def test_only_empty_scenes_are_an_empty_frame(tmp_path, model):
     path = write_scene(tmp_path / "e.tif", np.zeros((6, 40, 40), np.uint16), nodata=0)
     both = smokegeo.predict([path, path], model=model)

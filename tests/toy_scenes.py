@@ -17,6 +17,7 @@ from scipy.ndimage import gaussian_filter
 from smokegeo.bands import Band, BandSet
 from smokegeo.labels import Place
 from smokegeo.scene.arrays import ArrayLayer
+from smokegeo.scene.georeference import PICTURE
 from smokegeo.scene.scene import Scene, Source
 from smokegeo.sensors import sensor
 
@@ -104,7 +105,7 @@ def scene_of(
     elif isinstance(bands, str):
         bands = sensor(bands).bands
     layer = ArrayLayer(xr.DataArray(values, dims=("band", "y", "x")), None, values.dtype.name)
-    facts.setdefault("place", Place(UTM, PLACE) if placed else Place(None, Affine.identity()))
+    facts.setdefault("place", Place(UTM, PLACE) if placed else Place(None, PICTURE))
     return Scene(
         **{
             "name": "array",

@@ -7,12 +7,17 @@
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const byId = new Map();
 
+  // A photograph has no place on Earth: its map is its own pixels, with rows counted downwards.
+  const inPixels = settings.inPixels;
+
   const map = L.map("map", {
+    crs: inPixels ? L.CRS.Simple : L.CRS.EPSG3857,
+    minZoom: inPixels ? -12 : 0,
     attributionControl: false,
     zoomControl: false,
     zoomSnap: 0.25,
     wheelPxPerZoomLevel: 120,
-    maxZoom: 25,
+    maxZoom: inPixels ? 6 : 25,
     preferCanvas: polygons.features.length > 1000,
     zoomAnimation: !still,
     fadeAnimation: !still,
@@ -113,7 +118,7 @@
     else map.setView([20, 0], 1);
   }
   home({ animate: false });
-  map.setMinZoom(Math.max(0, Math.floor(map.getZoom()) - 3));
+  map.setMinZoom(Math.max(map.getMinZoom(), Math.floor(map.getZoom()) - 3));
   for (const name of ["pointerdown", "wheel", "keydown"]) {
     map.getContainer().addEventListener(name, () => { atHome = false; }, true);
   }
@@ -139,20 +144,21 @@
     },
   });
   new Home().addTo(map);
-  L.control.scale({ imperial: false, maxWidth: 140 }).addTo(map);
+  if (!inPixels) L.control.scale({ imperial: false, maxWidth: 140 }).addTo(map);
 
   const Position = L.Control.extend({
     options: { position: "bottomright" },
     onAdd: () => L.DomUtil.create("div", "position"),
   });
+  const pixel = (at) => "column " + Math.floor(at.lng) + ", row " + Math.floor(-at.lat);
+  const degrees = (value, plus, minus) =>
+    Math.abs(value).toFixed(5) + "° " + (value < 0 ? minus : plus);
+  const place = (at) => degrees(at.lat, "N", "S") + ", " + degrees(at.lng, "E", "W");
   const position = new Position().addTo(map).getContainer();
   position.hidden = true;
   map.on("mousemove", (event) => {
-    const at = event.latlng.wrap();
-    const degrees = (value, plus, minus) =>
-      Math.abs(value).toFixed(5) + "° " + (value < 0 ? minus : plus);
     position.hidden = false;
-    position.textContent = degrees(at.lat, "N", "S") + ", " + degrees(at.lng, "E", "W");
+    position.textContent = inPixels ? pixel(event.latlng) : place(event.latlng.wrap());
   });
   map.on("mouseout", () => { position.hidden = true; });
 

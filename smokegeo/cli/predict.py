@@ -102,7 +102,7 @@ def predict(
       smokegeo predict scene.tif --out smoke.gpkg
       smokegeo predict scene.tif --out smoke.geojson --map smoke.html --prob prob.tif
       smokegeo predict *.tif --out-dir results --map maps --min-area 10000
-      smokegeo predict photo.jpg --out smoke.gpkg --bands red,green,blue --pixel-coords
+      smokegeo predict photo.jpg --out smoke.gpkg --pixel-coords --map photo.html
 
     Results go to the files; one line per scene goes to standard output.
     """

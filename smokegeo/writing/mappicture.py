@@ -1,4 +1,4 @@
-"""The picture under the polygons of a map in the browser: a scene warped to Web Mercator."""
+"""The picture under the polygons of a map in the browser: warped to Web Mercator, or as it is."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ _MAX_LATITUDE = 85.05  # where Web Mercator ends
 
 @dataclass(frozen=True, slots=True)
 class Quicklook:
-    """A small picture of the scene in its own grid: (height, width, 4) RGBA, alpha 0 = no data."""
+    """A small picture of the scene in its own grid: (height, width, 4) RGBA, alpha 0 = no data.
+
+    Without a `crs` it is a photograph, and `transform` leads to the pixels of the scene.
+    """
 
     rgba: NDArray[np.uint8]
     transform: Affine
-    crs: CRS
+    crs: CRS | None
 
     def __post_init__(self) -> None:
         shape = self.rgba.shape
@@ -44,10 +47,19 @@ def grid(quicklook: Quicklook, steps: int = 65) -> NDArray[np.float64]:
     rows, columns = np.meshgrid(
         np.linspace(0, height, steps), np.linspace(0, width, steps), indexing="ij"
     )
+    assert quicklook.crs is not None  # noqa: S101  (a photograph is shown by `flat`)
     a, b, c, d, e, f, *_ = quicklook.transform
     xy = [(a * columns + b * rows + c).ravel(), (d * columns + e * rows + f).ravel()]
     crs = pyproj.CRS.from_wkt(quicklook.crs.to_wkt())
     return degrees(crs, np.column_stack(xy)).reshape(steps, steps, 2)
+
+
+def flat(quicklook: Quicklook) -> dict[str, Any]:
+    """Return a photograph as it is, as a data URI with its corners in pixels of the scene."""
+    height, width, _ = quicklook.rgba.shape
+    left, top = quicklook.transform @ (0, 0)
+    right, bottom = quicklook.transform @ (width, height)
+    return {"url": _data_uri(quicklook.rgba), "bounds": [[bottom, left], [top, right]]}
 
 
 def warped(quicklook: Quicklook, west: float) -> dict[str, Any] | None:

@@ -53,11 +53,6 @@ class Outputs:
                 raise UsageError(f"{path} is a file of the scene. Choose another output.")
         if scene.crs is None and self.polygons is not None:
             check_format(self.polygons, georeferenced=False)
-        if scene.crs is None and self.web_map is not None:
-            raise UsageError(
-                "--map needs a scene with coordinates. Drop --map, and open the picture and the "
-                ".gpkg together in QGIS."
-            )
 
     def write(
         self,

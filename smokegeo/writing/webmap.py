@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import shapely
 
-from smokegeo.errors import UsageError
 from smokegeo.files import atomic_file
 from smokegeo.writing.mapoutlines import Outlines, in_degrees, into_window, lighten
-from smokegeo.writing.mappicture import Quicklook, grid, warped
+from smokegeo.writing.mappicture import Quicklook, flat, grid, warped
 from smokegeo.writing.qgisstyle import ProbabilityClass, probability_classes
 
 if TYPE_CHECKING:
@@ -38,6 +37,10 @@ _LISTED = 25
 #: Facts that few will read, and those that are said elsewhere on the page.
 _FOLDED = ("model_sha256", "bands", "options")
 _TOLD = ("warnings",)
+_PROJECTION = {
+    False: "The map is in Web Mercator; areas are measured on the ellipsoid.",
+    True: "The picture has no place on Earth: positions and sizes are in its pixels.",
+}
 
 
 def write_map(
@@ -49,7 +52,10 @@ def write_map(
     facts: Mapping[str, str],
     threshold: float,
 ) -> None:
-    """Write the map of `polygons` (as `place` makes them) over `quicklook` to `path`."""
+    """Write the map of `polygons` (as `place` makes them) over `quicklook` to `path`.
+
+    Polygons without a coordinate system are drawn on a photograph, in its pixels.
+    """
     page = map_page(
         polygons,
         quicklook=quicklook,
@@ -75,32 +81,37 @@ def map_page(
 
     `facts` are shown in their order; all text may hold anything, it is escaped here.
     """
-    if polygons.crs is None and len(polygons):
-        raise UsageError(f"{name}: polygons without a coordinate system fit on no map. Give --crs.")
+    in_pixels = polygons.crs is None
+    size = "pixels" if in_pixels else "area_m2"
     classes = probability_classes(threshold)
-    found, total_m2 = len(polygons), float(np.nansum(polygons["area_m2"].to_numpy(float)))
-    polygons = polygons.sort_values(["area_m2", "id"], ascending=[False, True])[:MAX_POLYGONS]
+    found, total = len(polygons), float(np.nansum(polygons[size].to_numpy(float)))
+    polygons = polygons.sort_values([size, "id"], ascending=[False, True])[:MAX_POLYGONS]
     notes, doubts = [], _doubts(facts)
     if found > len(polygons):
         notes.append(f"Only the {len(polygons):,} largest of {found:,} outlines are drawn.")
-    outlines = in_degrees(polygons.geometry.to_numpy(), polygons.crs)
-    west = _west_edge(outlines, quicklook)
-    outlines, simplified = lighten(into_window(outlines, west))
+    outlines = polygons.geometry.to_numpy()
+    if in_pixels:
+        picture = None if quicklook is None else flat(quicklook)
+    else:
+        outlines = in_degrees(outlines, polygons.crs)
+        west = _west_edge(outlines, quicklook)
+        outlines = into_window(outlines, west)
+        picture = None if quicklook is None else warped(quicklook, west)
+    if quicklook is not None and picture is None:
+        log.warning("%s: the scene lies outside of Web Mercator, so its picture is left out.", name)
+    outlines, simplified = lighten(outlines)
     if simplified:
         notes.append("The outlines are simplified for this map.")
     for note in notes:
         log.warning("%s: %s", name, note)
-    shown = [_properties(row, classes) for row in polygons.to_dict("records")]
+    shown = [_properties(row, classes, in_pixels) for row in polygons.to_dict("records")]
     features = [
         {"type": "Feature", "properties": properties, "geometry": shapely.geometry.mapping(outline)}
         for properties, outline in zip(shown, outlines, strict=True)
     ]
-    picture = None if quicklook is None else warped(quicklook, west)
-    if quicklook is not None and picture is None:
-        log.warning("%s: the scene lies outside of Web Mercator, so its picture is left out.", name)
     page = _fill(
         title=_text(title),
-        summary=_summary(found, total_m2, threshold, facts),
+        summary=_summary(found, _size(total, in_pixels), threshold, facts),
         notes="".join(f'<p class="note">{_text(note)}</p>' for note in (*doubts, *notes)),
         largest=_largest(shown),
         legend=_legend(classes),
@@ -108,7 +119,14 @@ def map_page(
         folded=_folded({key: facts[key] for key in _FOLDED if key in facts}),
         colours="".join(f":root{{--class-{n}:{c.colour}}}" for n, c in enumerate(classes)),
         polygons=_json({"type": "FeatureCollection", "features": features}),
-        settings=_json({"picture": picture, "colours": [entry.colour for entry in classes]}),
+        projection=_PROJECTION[in_pixels],
+        settings=_json(
+            {
+                "picture": picture,
+                "inPixels": in_pixels,
+                "colours": [entry.colour for entry in classes],
+            }
+        ),
     )
     return page.encode("utf-8")
 
@@ -125,11 +143,13 @@ def _west_edge(outlines: Outlines, quicklook: Quicklook | None) -> float:
     return 0.0 if past or np.ptp(lon % 360) < 0.9 * np.ptp(lon) else -180.0
 
 
-def _properties(row: Mapping[str, Any], classes: tuple[ProbabilityClass, ...]) -> dict[str, Any]:
+def _properties(
+    row: Mapping[str, Any], classes: tuple[ProbabilityClass, ...], in_pixels: bool
+) -> dict[str, Any]:
     mean = float(row["mean_prob"])
     return {
         "id": int(row["id"]),
-        "area": _area(float(row["area_m2"])),
+        "area": _size(row["pixels"] if in_pixels else row["area_m2"], in_pixels),
         "area_m2": _number(row["area_m2"], 1),
         "mean_prob": _number(mean, 4),
         "max_prob": _number(row["max_prob"], 4),
@@ -143,8 +163,12 @@ def _number(value: Any, decimals: int) -> float | None:
     return round(float(value), decimals) if math.isfinite(value) else None
 
 
+def _size(size: float, in_pixels: bool) -> str:
+    """Write pixels, or an area in square metres, in the unit people would use for it."""
+    return f"{size:,.0f} pixels" if in_pixels else _area(size)
+
+
 def _area(area_m2: float) -> str:
-    """Write an area in the unit people would use for it."""
     if not math.isfinite(area_m2):
         return "unknown area"
     for unit, size_m2 in (("km²", 1e6), ("ha", 1e4)):
@@ -173,13 +197,11 @@ def _folded(facts: Mapping[str, str]) -> str:
     return f"<details>{heading}<dl>{_facts(facts)}</dl></details>" if facts else ""
 
 
-def _summary(found: int, total_m2: float, threshold: float, facts: Mapping[str, str]) -> str:
+def _summary(found: int, total: str, threshold: float, facts: Mapping[str, str]) -> str:
     if not found:
         return f'<p class="empty">{_text(_nothing(threshold, facts))}</p>'
     number = f"<b>{found:,}</b> {'outline' if found == 1 else 'outlines'}"
-    return (
-        f'<p class="figures"><span>{number}</span><span><b>{_area(total_m2)}</b> total</span></p>'
-    )
+    return f'<p class="figures"><span>{number}</span><span><b>{total}</b> total</span></p>'
 
 
 def _nothing(threshold: float, facts: Mapping[str, str]) -> str:

@@ -151,7 +151,9 @@ def test_a_prediction_follows_the_threshold_of_the_card(data):
 
 def test_a_model_that_sees_each_band_twice_has_a_weight_for_each_band(data, tmp_path):
     facts = explain(load_model("hss"), data, tmp_path / "out", [data.records[0].id])
-    assert facts["band_weights"]["bands"] == [f"{band.wavelength_nm:.0f} nm" for band in data.band_set]
+    assert facts["band_weights"]["bands"] == [
+        f"{band.wavelength_nm:.0f} nm" for band in data.band_set
+    ]
     assert sum(facts["band_weights"]["background"]) == pytest.approx(1, abs=1e-3)
 
 

@@ -97,10 +97,9 @@ def test_a_place_where_nothing_can_be_made_is_refused(every, monkeypatch):
     assert text == f"{every.polygons}: cannot be written (Permission denied)."
 
 
-def test_a_scene_without_coordinates_gets_no_map_and_no_geojson(every, tmp_path):
+def test_a_scene_without_coordinates_gets_no_geojson(tmp_path):
     scene = scene_of(landscape(6, (8, 8)), "satellite", placed=False)
-    assert "Drop --map, and open" in refusal(UsageError, every.check_scene, scene)
-    Outputs(tmp_path / "s.gpkg", tmp_path / "p.tif").check_scene(scene)
+    Outputs(tmp_path / "s.gpkg", tmp_path / "p.tif", tmp_path / "m.html").check_scene(scene)
     geojson = Outputs(tmp_path / "s.geojson")
     assert "no coordinate system" in refusal(UsageError, geojson.check_scene, scene)
     geojson.check_scene(scene_of(landscape(6, (8, 8)), "satellite"))

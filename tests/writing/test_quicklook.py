@@ -80,5 +80,21 @@ def test_a_scene_of_nothing_is_a_clear_picture():
     assert (quicklook(scene_of(values)).rgba[..., 3] == 0).all()
 
 
-def test_a_scene_without_coordinates_has_no_place_on_a_map():
-    assert quicklook(scene_of(landscape(6, (8, 8)), "satellite", placed=False)) is None
+@pytest.mark.parametrize("placed", [True, False])
+def test_a_photograph_is_shown_as_it_is(placed):
+    values = np.random.default_rng(0).integers(20, 200, (4, 30, 40)).astype(np.uint8)
+    found = quicklook(scene_of(values, "mss", placed=placed))
+    assert np.array_equal(found.rgba[..., :3], np.moveaxis(values[:3], 0, -1))
+    assert (found.crs is None) is not placed
+
+
+def test_dark_measurements_of_8_bits_are_stretched():
+    values = np.random.default_rng(0).integers(5, 60, (4, 30, 40)).astype(np.uint8)
+    assert quicklook(scene_of(values, "mss")).rgba[..., :3].max() == 255
+
+
+def test_a_photograph_that_was_thinned_keeps_its_size_in_pixels():
+    values = np.full((4, 256, 512), 150, np.uint8)
+    found = quicklook(scene_of(values, "mss", placed=False), side_px=128)
+    assert found.rgba.shape == (64, 128, 4)
+    assert found.transform @ (128, 64) == (512, -256)

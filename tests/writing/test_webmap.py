@@ -471,10 +471,36 @@ def test_even_a_noisy_large_picture_makes_a_small_page(path):
     assert path.stat().st_size < 1_500_000
 
 
-def test_polygons_without_a_coordinate_system_are_refused(path):
-    with pytest.raises(UsageError, match="without a coordinate system"):
-        make(path, frame(BOXES, crs=None))
-    assert not path.exists()
+def photograph():
+    """Return polygons on a photograph of 400 x 300 pixels, and its picture at half the size."""
+    outlines = (shapely.box(100, -200, 140, -150), shapely.box(390, -300, 400, -290))
+    unknown = {"area_m2": np.nan, "perimeter_m": np.nan, "pixels": [2000, 100]}
+    look = Quicklook(np.full((150, 200, 4), 200, np.uint8), Affine(2, 0, 0, 0, -2, 0), None)
+    return frame(outlines, crs=None, **unknown), look
+
+
+def test_polygons_without_a_coordinate_system_lie_on_the_pixels_of_a_photograph(path):
+    polygons, look = photograph()
+    page = make(path, polygons, picture=look)
+    settings = page.json("settings")
+    assert settings["inPixels"] is True
+    assert settings["picture"]["bounds"] == [[-300, 0], [0, 400]]
+    assert picture_of(page)[0].shape[:2] == (150, 200)
+    for feature, outline in zip(page.features, polygons.geometry, strict=True):
+        assert shape(feature["geometry"]).equals(outline)
+    assert [feature["properties"]["area"] for feature in page.features] == [
+        "2,000 pixels",
+        "100 pixels",
+    ]
+    assert "2,100 pixels" in page.text("p", **{"class": "figures"})
+    assert "no place on Earth" in path.read_text("utf-8")
+
+
+def test_a_photograph_without_smoke_is_shown_all_the_same(path):
+    _, look = photograph()
+    page = make(path, frame([], crs=None), picture=look)
+    assert page.json("settings")["picture"]["bounds"] == [[-300, 0], [0, 400]]
+    assert "Nothing reached" in page.text("p", **{"class": "empty"})
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (4, 4, 3), (0, 4, 4)])
@@ -547,6 +573,28 @@ def test_the_browser_draws_polygons_and_picture_without_complaint(path, tmp_path
     assert len([e for e in page.all("span") if "swatch" in e[1].get("class", "")]) == 5 + 2
     assert "hidden" not in page.all("div", id="picture-controls")[0][1]
     assert "300 m" in "".join(e[2] for e in page.all("div") if "scale" in e[1].get("class", ""))
+
+
+@browser
+def test_the_browser_draws_smoke_on_a_photograph(path, tmp_path):
+    polygons, look = photograph()
+    make(path, polygons, picture=look)
+    moved = tmp_path / "moved.html"
+    # The first outline's corner on the screen, told to the map as the mouse's position.
+    script = """
+        const box = document.querySelector('path.leaflet-interactive').getBoundingClientRect();
+        const mouse = {clientX: box.left + 1.5, clientY: box.top + 1.5, bubbles: true};
+        document.getElementById('map').dispatchEvent(new MouseEvent('mousemove', mouse));
+    """
+    with_script(path, moved, script)
+    page, console = visit(moved.as_uri(), tmp_path / "profile")
+    assert console == []
+    assert len([e for e in page.all("path") if "leaflet-interactive" in e[1].get("class", "")]) == 2
+    assert not [e for e in page.all("div") if "scale" in e[1].get("class", "")]
+    (position,) = [e for e in page.all("div") if "position" in e[1].get("class", "").split()]
+    column, row = (int(n) for n in re.findall(r"-?\d+", position[2]))
+    assert abs(column - 100) <= 2
+    assert abs(row - 150) <= 2
 
 
 @browser
