@@ -46,6 +46,7 @@ def readers_files(tmp_path: Path) -> Path:
     for name in ("anna", "ben", "carl"):
         mask = (rng.random((20, 30)) < 0.3).astype(np.uint8)
         Image.fromarray(mask * 255).save(tmp_path / f"{name}.png")
+    Image.fromarray(rng.integers(0, 255, (48, 64, 3), np.uint8)).save(tmp_path / "photo.jpg")
     run_shell(
         "smokegeo simulate satellite --out smoke-scene --scene 64x64 --seed 3 --quiet", tmp_path
     )
