@@ -22,8 +22,8 @@ from smokegeo.cli.options import scene_options
 def info(scene: str, as_json: bool, **settings: Any) -> None:
     """Say what is in SCENE: bands, place, valid pixels, which model fits, and the cost.
 
-    Everything that `smokegeo predict` checks before the first tile is checked here too, with the
-    same options and the same exit codes.
+    The scene is opened, its bands are matched and its units decided as by `smokegeo predict`, with
+    the same options for scenes. The cost is told, and nothing is refused because of it.
 
     \b
     Examples:

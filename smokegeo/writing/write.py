@@ -57,7 +57,7 @@ def check_format(path: Path, *, georeferenced: bool = True) -> str:
         known = ", ".join(SUFFIXES)
         raise UsageError(
             f"{path}: no vector format for {suffix or 'no suffix'}. Use {known}, "
-            "or convert a .gpkg: ogr2ogr out.shp smoke.gpkg."
+            "or convert a .gpkg: ogr2ogr out.shp smoke.gpkg smoke."
         )
     if suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
         raise UsageError(f"{path} needs pyarrow. Install it: pip install 'smokegeo[parquet]'.")
