@@ -43,7 +43,7 @@ class Method:
 METHODS: Mapping[str, Method] = {
     "pspnet": Method("PSPNet", "CNN", ("ResNet-18", "ResNet-50"), "smp's; no auxiliary classifier"),
     "deeplabv3+": Method(
-        "DeepLabV3+", "CNN", ("ResNet-18", "ResNet-50"), "smp's; ResNet, not Xception"
+        "DeepLabV3+", "CNN", ("ResNet-18", "ResNet-50"), "smp's; ResNet, not Xception", revision=2
     ),
     "trans-bvm": Method(
         "Trans-BVM",
@@ -51,16 +51,20 @@ METHODS: Mapping[str, Method] = {
         ("ResNet-18", "ResNet-50"),
         "our own from the idea; dark channel over all bands; no sampling after training",
         in_paper=("accuracy",),
+        revision=2,
     ),
     "ocrnet": Method("OCRNet", "CNN", ("HRNet-W18-small-v2", "HRNet-W48"), "our own head"),
     "segnext": Method(
-        "SegNeXt", "CNN", ("MSCAN-T", "MSCAN-B"), "our own; fixed bases in the Hamburger"
+        "SegNeXt",
+        "CNN",
+        ("MSCAN-T", "MSCAN-B"),
+        "our own; fixed bases and one gradient step in the Hamburger",
     ),
     "mask2former": Method(
         "Mask2Former",
         "Transformer",
         ("a narrow Swin", "Swin-T"),
-        "that of transformers; ignored pixels belong to no mask",
+        "that of transformers; less stochastic depth",
         in_paper=("accuracy",),
     ),
     "segformer": Method("SegFormer", "Transformer", ("MiT-B0", "MiT-B3"), "timm's encoder"),

@@ -6,7 +6,8 @@ smokegeo[mask2former]`. Swin-T, 100 queries and 9 decoder layers (accuracy); for
 paper leaves out, half its width, 20 queries and 3 layers.
 
 Deviations: the logits are the logarithms of its class-weighted masks, so that their softmax adds up
-to 1. Pixels labelled 255 belong to no mask in its loss. No pretrained weights.
+to 1. Stochastic depth in the encoder is 0.1, transformers' default for Swin (0.3 in the original).
+No pretrained weights. Pixels labelled 255 belong to no mask in its loss.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ Zhao et al., "Pyramid Scene Parsing Network", CVPR 2017. smp's implementation ov
 at stride 8, ResNet-18 (realtime) or ResNet-50 (accuracy); the paper that compares does not name
 its backbones.
 
-Deviations: no auxiliary classifier on the fourth stage, and no ImageNet weights.
+Deviations: no auxiliary classifier on the fourth stage, no ImageNet weights, and smp's head: no
+norm after pooling to a single cell, a 1x1 convolution that joins the grids, a 3x3 one that
+classifies.
 """
 
 from __future__ import annotations

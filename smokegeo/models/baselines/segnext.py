@@ -6,7 +6,9 @@ Guo et al., "SegNeXt: Rethinking Convolutional Attention Design for Semantic Seg
 size.
 
 Deviations: the factorisation starts from bases that are drawn once and kept with the weights, not
-anew for every image, so that the same image always gives the same answer. No ImageNet weights.
+anew for every image, so that the same image always gives the same answer; gradients pass through
+its last update alone, as in the Hamburger, where SegNeXt's own code takes all of them. No ImageNet
+weights.
 """
 
 from __future__ import annotations
@@ -157,8 +159,8 @@ class Hamburger(nn.Module):
 def factorised(x: Tensor, start: Tensor, rounds: int) -> Tensor:
     """Return the product of bases and weights found for x (B, C, N) by multiplicative updates.
 
-    Gradients flow through the last update of the weights alone, as in the original: through all of
-    them they would vanish or explode.
+    Gradients flow through the last update of the weights alone, as in the Hamburger: through all of
+    them they might vanish or explode.
     """
     with torch.no_grad():
         bases = start.expand(len(x), -1, -1)

@@ -93,10 +93,11 @@ class TransBVM(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits, smaller where the network is less sure of them."""
         small = F.avg_pool2d(x, 4)
-        logits, spread = self._answer(self._decode(x), self.prior(small).mean)
+        answer = self._answer(self._decode(x), self.prior(small).mean)
+        logits, spread = (resize(part, x) for part in answer)
         # The mean of a sigmoid under a normal distribution of its argument, nearly. That is the
         # difference of two logits, each with noise of its own: twice the variance of one.
-        return resize(logits / (1 + torch.pi / 4 * spread.square()).sqrt(), x)
+        return logits / (1 + torch.pi / 4 * spread.square()).sqrt()
 
     def terms(self, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Return the losses under posterior and prior, their divergence, and coherence."""
@@ -107,9 +108,10 @@ class TransBVM(nn.Module):
         losses, answers = [], []
         for latent in (posterior.sample(), prior.sample()):
             logits, spread = self._answer(features, latent)
-            noisy = logits + spread * torch.randn_like(logits)
-            losses.append(segmentation_loss(resize(noisy, x), labels))
             answers.append(logits)
+            # Resized first: means of neighbours would have less noise than the head asks for.
+            full, spread = resize(logits, x), resize(spread, x)
+            losses.append(segmentation_loss(full + spread * torch.randn_like(full), labels))
         known = (F.avg_pool2d((labels[:, None] != IGNORE).float(), 4) == 1).float()
         coherence = coherence_loss(answers[0].softmax(dim=1)[:, 1:2], transmission(small), known)
         return {
