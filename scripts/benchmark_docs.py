@@ -4,8 +4,8 @@
 
 Each RESULTS.json is one that `smokegeo benchmark` wrote. Its trainings go to the kept file of its
 dataset and length, docs/benchmark/DATASET-ITERATIONS.json, whose data and budget must be the same;
-a training that is there already takes new costs only. Then the tables in docs/benchmark.md and the
-plots beside the kept files are made anew of all that is kept.
+a training that is there already takes new costs only, and one of older code makes room. Then the
+tables in docs/benchmark.md and the plots beside the kept files are made anew of all that is kept.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ def joined(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     for name in _SAME:
         if old[name] != new[name]:
             raise SystemExit(f"{name} is not the same: {old[name]} and {new[name]}")
-    runs = {run["key"]: run for run in old["runs"]}
+    runs = {(run["name"], run["seed"]): run for run in old["runs"]}
     for run in new["runs"]:
-        kept = runs.get(run["key"], run)
-        runs[run["key"]] = {**kept, "cost": run["cost"] or kept["cost"]}
+        same = runs.get((run["name"], run["seed"]), run)
+        kept = same if same["key"] == run["key"] else run
+        runs[run["name"], run["seed"]] = {**kept, "cost": run["cost"] or kept["cost"]}
     seeds = sorted({run["seed"] for run in runs.values()})
     ordered = sorted(runs.values(), key=lambda run: (run["seed"], *place(run)))
     return {**{name: old[name] for name in _SAME}, "seeds": seeds, "runs": ordered}

@@ -45,6 +45,16 @@ def test_trainings_are_added_once_and_costs_are_renewed(script, kept):
     assert script.joined(both, kept)["runs"] == both["runs"]  # no cost replaces none
 
 
+def test_a_training_of_mended_code_replaces_the_one_before(script, kept):
+    mended = deepcopy(kept)
+    mended["runs"] = mended["runs"][:1]
+    mended["runs"][0] |= {"key": "another", "minutes": 99.0, "cost": {}}
+    both = script.joined(kept, mended)
+    assert len(both["runs"]) == len(kept["runs"])
+    (found,) = (run for run in both["runs"] if run["key"] == "another")
+    assert (found["minutes"], found["cost"]) == (99.0, {})
+
+
 def test_trainings_under_another_budget_are_refused(script, kept):
     other = deepcopy(kept)
     other["budget"]["iterations"] += 1

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from smokegeo.benchmark.machine import measured_on
-from smokegeo.heap import give_back
+from smokegeo.heap import give_back, keep_nothing
 from smokegeo.models.build import build_network
 from smokegeo.models.mop import MoP
 
-_REPEATS = 5
+_REPEATS = 9
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -64,9 +64,9 @@ def measure(
     parameters = sum(p.numel() for p in built.parameters())
     network = built.fold() if isinstance(built, MoP) else built
     image = torch.zeros(1, bands, size_px, size_px)
-    cpu_mb = _megabytes_of(network, image)
     cpu_ms = milliseconds(lambda: network(image), repeats)
     flops = count_flops(lambda: network(image))
+    cpu_mb = _megabytes_of(network, image)  # last: it makes the process slower
     card = _on_card(network, image, repeats) if torch.cuda.is_available() else ()
     threads, where = torch.get_num_threads(), measured_on()
     return Cost(parameters, flops / 1e9, size_px, threads, cpu_ms, cpu_mb, where, *card)
@@ -126,7 +126,8 @@ def _attention_flops(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> in
 def _megabytes_of(network: nn.Module, image: Tensor) -> float | None:
     """Return the memory of a network and one image, by the kernel's account; None but on Linux."""
     network(image[:, :, :32, :32])  # libraries take memory of their own at first use
-    give_back()  # or the image would fit into what loading and folding left behind
+    give_back()  # or the image would fit into what came before
+    keep_nothing()
     try:
         before = _account("VmRSS")
         _CLEAR.write_text("5")  # count the peak anew

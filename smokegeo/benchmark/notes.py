@@ -33,10 +33,11 @@ def heading(results: Results) -> str:
         size = plan.speed_px
         where = f"on {machines[0]}" if len(machines) == 1 else "on the machines named below"
         lines.append(
-            f"Costs are of one image of {size} x {size} pixels: the median of five passes on the "
-            "CPU and of twenty on a CUDA card if there is one, in a process of its own, "
+            f"Costs are of one image of {size} x {size} pixels: the median of nine passes on the "
+            "CPU and of 36 on a CUDA card if there is one, in a process of its own, "
             f"{where}. FLOPs are those of convolutions and matrix products, attention included. "
-            "MoP is folded first, as it is for prediction."
+            "MoP is folded first, as it is for prediction; the other networks were not rewritten "
+            "for speed."
         )
     return "\n\n".join(lines)
 

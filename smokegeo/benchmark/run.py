@@ -241,7 +241,8 @@ def _cost(run: Run, job: Job, plan: Plan, out: Path, label: str) -> Mapping[str,
         log.info("%s: measuring time and memory", label)
         return asdict(measure_apart(job.entry.model, job.bands, job.options, size_px))
 
-    mark = _mark(json.dumps([job.bands, job.options], sort_keys=True))
+    revision = METHODS[job.entry.model].revision
+    mark = _mark(json.dumps([job.bands, job.options, revision], sort_keys=True))
     try:
         return dict(_kept(out / "costs" / f"{job.entry.name}-{size_px}-{mark}.json", work))
     except Exception as error:

@@ -20,8 +20,8 @@ from smokegeo.cli.main import command
     "--models",
     default="all",
     help="Which methods, separated by commas: mop, pspnet, deeplabv3+, trans-bvm, ocrnet, segnext, "
-    "mask2former, segformer, fosp, protoseg; `ablation` for the rows of the ablation table, `all` "
-    "for everything in the paper's tables.",
+    "mask2former, segformer, fosp, protoseg; `ablation` for the rows of the ablation table (of "
+    "the larger size that is asked for), `all` for everything in the paper's tables.",
 )
 @click.option(
     "--variant",
@@ -40,8 +40,8 @@ from smokegeo.cli.main import command
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder for trainings and tables; the same command goes on in it.",
+    help="Folder for trainings and tables; the same command goes on in it.  [default: "
+    "runs/benchmark-KIND]",
 )
 @click.option(
     "--results",
@@ -67,7 +67,7 @@ def benchmark(
     variants: str,
     budget: str,
     seeds: str,
-    out: Path,
+    out: Path | None,
     results: tuple[Path, ...],
     speed_px: int,
     accelerator: str,
@@ -109,6 +109,7 @@ def benchmark(
         _numbers(seeds),
         speed_px,
     )
+    out = out or Path("runs") / f"benchmark-{dataset}"
     machine = Machine(accelerator, "1", "auto", precision, workers)
     known = {key: done for path in results for key, done in read_runs(path).items()}
     try:

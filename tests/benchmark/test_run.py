@@ -194,6 +194,7 @@ def test_costs_are_measured_for_the_first_seed_and_kept(plan, tmp_path, monkeypa
         return measure(name, bands, options, size, repeats=1)
 
     monkeypatch.setattr(module, "measure_apart", here)
+    monkeypatch.setattr("smokegeo.benchmark.measure.keep_nothing", lambda: None)
     two = Plan(plan.dataset, plan.root, plan.entries, TINY, seeds=(0, 1), speed_px=48)
     for _ in range(2):
         results = benchmark(two, tmp_path / "out", CPU)
