@@ -201,6 +201,10 @@ def test_costs_are_measured_for_the_first_seed_and_kept(plan, tmp_path, monkeypa
     assert sizes == [48]
     assert [bool(run.cost) for run in results.runs] == [True, False]
     assert (tmp_path / "out" / "benchmark.png").is_file()
+    repaired = replace(METHODS["segformer"], revision=METHODS["segformer"].revision + 1)
+    monkeypatch.setattr(module, "METHODS", {**METHODS, "segformer": repaired})
+    benchmark(two, tmp_path / "out", CPU)
+    assert sizes == [48, 48]  # another network
 
 
 def test_two_benchmarks_do_not_share_a_folder(plan, tmp_path):

@@ -48,3 +48,5 @@ def test_ctrl_c_says_how_to_go_on(run, tmp_path, monkeypatch):
     result = run("benchmark", "--root", tmp_path, "--out", tmp_path / "bench")
     assert result.exit_code == 130
     assert result.output == f"Interrupted. The same command goes on in {tmp_path / 'bench'}.\n"
+    result = run("benchmark", "--dataset", "mss", "--root", tmp_path)
+    assert "goes on in runs/benchmark-mss." in result.output

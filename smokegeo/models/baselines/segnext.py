@@ -7,8 +7,8 @@ size.
 
 Deviations: the factorisation starts from bases that are drawn once and kept with the weights, not
 anew for every image, so that the same image always gives the same answer; gradients pass through
-its last update alone, as in the Hamburger, where SegNeXt's own code takes all of them. No ImageNet
-weights.
+its last update alone, as in the Hamburger, where mmsegmentation's SegNeXt takes all of them. No
+ImageNet weights.
 """
 
 from __future__ import annotations
