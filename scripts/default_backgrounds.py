@@ -22,7 +22,7 @@ from smokegeo.bands import match_bands
 from smokegeo.scene.opening import open_scene
 from smokegeo.scene.options import SceneOptions
 from smokegeo.sensors import sensor
-from smokegeo.simulate.fields import enlarge
+from smokegeo.simulate.fields import blur, enlarge
 
 #: Labels of a background: clear, cloud, thin cloud, shadow, snow, unknown.
 CLEAR, THICK, THIN, SHADOW, SNOW, UNKNOWN = 0, 1, 2, 3, 4, 255
@@ -93,7 +93,7 @@ class Background:
     labels: NDArray[np.uint8]
     judging: bool
 
-    @property
+    @cached_property
     def has(self) -> NDArray[np.bool_]:
         """For each band, whether the raster has it."""
         return np.asarray(np.isfinite(self.reflectance).any(axis=(1, 2)))
@@ -224,5 +224,7 @@ def crop(
 
     rows = np.minimum((np.arange(size) + 0.5) * side / size, side - 1).astype(int)
     near = np.ix_(rows, rows)
+    if side > size:  # or single pixels would stand for all around them
+        every = np.stack([blur(band, 0.4 * side / size) for band in every])
     bands = np.stack([enlarge(band, (size, size)) for band in turned(every)])
     return bands, turned(background.labels[part])[near], turned(usable)[near]

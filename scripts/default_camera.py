@@ -7,25 +7,30 @@ same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from default_backgrounds import Background, choose_background, crop
 from default_common import (
     IGNORED,
+    PICTURE_VISIBLE,
     Sample,
+    as_jpeg,
     closer,
     farther,
     label,
     pall,
+    without_fire,
     without_remnants,
     without_specks,
 )
+from default_heat import as_recorded, ground_warmth, seen_heat
 from numpy.typing import NDArray
 
 from smokegeo.bands import BandSet
 from smokegeo.sensors import sensor
-from smokegeo.simulate.frame import expose, smoke_layer
+from smokegeo.simulate.fields import Field, blur
+from smokegeo.simulate.frame import band_light, expose, smoke_layer
 from smokegeo.simulate.optics import Layer
 from smokegeo.simulate.scenarios import Casting
 from smokegeo.simulate.stage import Stage, build_stage
@@ -33,8 +38,6 @@ from smokegeo.simulate.views import ImageryView, View
 
 _SCENES = ("high_exposure", "low_visibility", "complex_background", "cloud_interference")
 _SMOKES = ("early_stage", "high_transparency", "complex_shape")
-_COLDEST_K = -18.0  # where a simulated thermal camera's span begins, above the air
-_KELVIN = 273.15
 _FULL_COUNT = 1023.0  # of a 10-bit camera
 GAMMA = 2.2  # of pictures
 #: Share of simulated views that are pictures taken from aircraft, where there are any.
@@ -56,40 +59,91 @@ def mss_view(
         below = choose_background(aerial, rng, wooded=False)
         view, valid = _from_aircraft(below, size, rng)
     stage = camera_stage("mss", bands, size, rng, view)
-    style, layer = camera_smoke(stage, number, rng)
+    style, stage, layer = camera_smoke(stage, number, rng, 3.5)
+    stage = without_fire(stage, 0.6 if style == "none" else 0.35, rng)
     veiled = style != "none" and stage.scenery.horizon_px is None and rng.random() < 0.25
     if veiled:  # a drone above its smoke
         style, layer = "pall", pall(stage.shape, stage.smoke, rng, thin=bool(rng.random() < 0.4))
     elif rng.random() < 0.3:
         horizon = stage.scenery.horizon_px
-        layer = farther(layer, rng, ground=None if horizon is None else (horizon, 0.95 * size))
+        ground = None if horizon is None else (horizon, 0.95 * size)
+        stage, layer = farther(stage, layer, rng, ground=ground)
     exposed = expose(stage, layer, bands, rng)
     values = exposed.values.astype(np.float32)
     seen = values[:3].mean(axis=0) / 255
-    target = label(exposed.opacity, exposed.change, seen, everywhere=veiled)
+    change = picture_change(stage, layer, bands)
+    target = label(exposed.opacity, change, seen, everywhere=veiled, least=PICTURE_VISIBLE)
     target = without_specks(without_remnants(target, exposed.opacity * valid))
+    if rng.random() < 0.7:
+        values[:3] = another_camera(values[:3], rng)
     has, trusted = np.ones(4, bool), np.ones(4, bool)
-    heat = rng.random()
-    if heat < (0.2 if easy else 0.45):
+    if rng.random() < (0.2 if easy else 0.4):
         has[3] = False
-    elif heat < 0.75:
-        share = values[3] / 255
-        values[3] = stage.air_k + _COLDEST_K + share * stage.thermal_span_k - _KELVIN
     else:
-        trusted[3] = False  # the camera's own 8 bits
+        values[3], trusted[3] = as_recorded(seen_heat(stage, layer, rng), rng)
     target[~valid] = IGNORED
     ground = "made" if view is None else "real"
     return Sample(values, has, trusted, valid, target, f"{ground} {style}")
 
 
+def picture_change(stage: Stage, smoke: Layer, bands: BandSet) -> Field:
+    """Return how much smoke changes a camera's picture, 0 to 1, in the mean of its colours."""
+    change = np.zeros(stage.shape, np.float32)
+    for channel, band in zip(stage.sensor.channels[:3], bands.bands[:3], strict=True):
+        light, _, difference = band_light(stage, smoke, band)
+        shown = [
+            np.clip(seen * np.float32(channel.gain) + np.float32(channel.offset), 0, 1)
+            ** np.float32(channel.gamma)
+            for seen in (light, light - difference)
+        ]
+        change += np.abs(shown[0] - shown[1]) / np.float32(3)
+    return change
+
+
+@dataclass(frozen=True)
+class Ground(ImageryView):
+    """Real ground with a guess of how much warmer than the air it is (y, x)."""
+
+    warmth: Field = field(default_factory=lambda: np.zeros((1, 1), np.float32))
+
+    def warmth_k(self) -> Field:
+        """Return the guess."""
+        return self.warmth
+
+
 def _from_aircraft(
     picture: Background, size: int, rng: np.random.Generator
-) -> tuple[ImageryView, NDArray[np.bool_]]:
+) -> tuple[Ground, NDArray[np.bool_]]:
     """Return a part of a picture as what a drone looks down on, and where it is known."""
     colours, _, valid = crop(picture, size, rng)
+    warmth = ground_warmth(colours[2::-1], rng)
     # A picture shows light by a curve, which the simulated camera applies again.
     light = np.float32(rng.uniform(0.4, 0.7)) * colours[:3] ** np.float32(GAMMA)
-    return ImageryView(dict(zip(("blue", "green", "red"), light, strict=True)), picture.name), valid
+    bands = dict(zip(("blue", "green", "red"), light, strict=True))
+    return Ground(bands, picture.name, warmth=warmth), valid
+
+
+def another_camera(colours: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
+    """Return a photograph, 0 to 255, as another camera would have taken it on another day."""
+    if rng.random() < 0.3:  # haze, as thick everywhere
+        air = np.percentile(colours, 97, axis=(1, 2)).astype(np.float32)[:, None, None]
+        colours = colours + np.float32(rng.uniform(0, 0.4)) * (air - colours)
+    grey = colours.mean(axis=0)
+    colours = grey + (colours - grey) * np.float32(rng.uniform(0.5, 1.4))
+    # Most of a picture is not so bright that it is all white.
+    most = 240 / max(1.0, float(np.percentile(colours, 80)))
+    gain = min(np.exp(rng.normal(0, 0.2)), most) * np.exp(rng.normal(0, 0.06, (3, 1, 1)))
+    colours = np.clip(colours * gain, 0, 255)
+    colours = 255 * (colours / 255) ** float(np.exp(rng.normal(0, 0.2)))
+    if rng.random() < 0.25:
+        softness = float(rng.uniform(0.4, 1.2))
+        colours = np.stack([blur(colour.astype(np.float32), softness) for colour in colours])
+    if rng.random() < 0.3:
+        colours = colours + rng.normal(0, rng.uniform(1, 7), colours.shape)
+    picture = np.rint(np.clip(colours, 0, 255)).astype(np.uint8)
+    if rng.random() < 0.3:
+        picture = as_jpeg(picture, int(rng.integers(25, 90)))
+    return picture.astype(np.float32)
 
 
 def hss_sample(number: int, seed: int, size: int = 128, *, easy: bool = False) -> Sample:
@@ -101,7 +155,7 @@ def hss_sample(number: int, seed: int, size: int = 128, *, easy: bool = False) -
         tuple(replace(b, wavelength_nm=(b.wavelength_nm or 0) + shift) for b in nominal)
     )
     stage = camera_stage("hss", bands, size, rng)
-    style, layer = camera_smoke(stage, number, rng)
+    style, stage, layer = camera_smoke(stage, number, rng, 2.0)
     exposed = expose(stage, layer, bands, rng)
     values = exposed.values.astype(np.float32)
     target = label(exposed.opacity, exposed.change, values.mean(axis=0) / _FULL_COUNT)
@@ -126,15 +180,21 @@ def camera_stage(
     return build_stage(kind, (size, size), bands, scene, rng, view)
 
 
-def camera_smoke(stage: Stage, number: int, rng: np.random.Generator) -> tuple[str, Layer]:
-    """Return how smoke comes, and the smoke."""
+def camera_smoke(
+    stage: Stage, number: int, rng: np.random.Generator, nearest: float
+) -> tuple[str, Stage, Layer]:
+    """Return how smoke comes, the smoke, and the stage with the fire below it.
+
+    Some of it is seen from nearer, at most so many times.
+    """
     style = str(rng.choice(["none", *_SMOKES, "core"], p=[0.22, 0.2, 0.2, 0.25, 0.13]))
     if style == "none":
-        return style, Layer(
-            np.zeros(stage.shape, np.float32), np.ones((1, 1), np.float32), stage.smoke
-        )
+        nothing = np.zeros(stage.shape, np.float32)
+        return style, stage, Layer(nothing, np.ones((1, 1), np.float32), stage.smoke)
     kind = "complex_shape" if style == "core" else style
     layer = smoke_layer(stage, Casting(number, int(rng.integers(0, 12)), "", kind), rng)
     if style == "core":
         layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(2, 5)))
-    return style, closer(layer, rng, 2.0) if rng.random() < 0.3 else layer
+    if rng.random() < 0.3:
+        stage, layer = closer(stage, layer, rng, nearest)
+    return style, stage, layer

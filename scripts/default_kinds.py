@@ -18,6 +18,7 @@ from default_camera import hss_sample
 from default_common import Sample
 from default_photos import Photo, mss_sample, read_photos
 from default_satellite import satellite_sample
+from numpy.typing import NDArray
 from torch import Tensor
 
 from smokegeo.bands import BandSet
@@ -49,6 +50,7 @@ class Kind:
     make: Callable[[int, int, Sequence[Any], int, bool], Sample]
     facts: Mapping[str, Any]
     zooms: tuple[int, ...] = (1,)  # enlargements the network looks at a scene with
+    part_share: float = 0.0  # of samples that are a small part of their scene
 
     @property
     def dim(self) -> int:
@@ -82,6 +84,7 @@ KINDS = {
         # Without infrared, clouds enlarged are taken for smoke.
         {"min_bands": 2, "zoom_bands": 5},
         (1, 2),  # plumes of some pixels are lost at a quarter of the resolution
+        0.6,
     ),
     "mss": Kind(
         sensor("mss").bands,
@@ -97,6 +100,7 @@ KINDS = {
         lambda folder: [*read_photos(folder), *read_aerial(folder, judging=False)],
         lambda n, seed, have, size, easy: mss_sample(n, seed, have, size, easy=easy),
         {"min_bands": 3, "heat": "celsius"},
+        part_share=0.3,
     ),
     "hss": Kind(
         sensor("hss").bands,
@@ -138,6 +142,20 @@ def credits(have: Sequence[Any]) -> list[str]:
     return [*found, "SmokeSeg (MIT)"] if any(isinstance(h, Photo) for h in have) else found
 
 
+def _with_the_rest(
+    mean: NDArray[np.float32], std: NDArray[np.float32], rng: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return mean and spread of a scene of which these are a part's: other land, sea, clouds."""
+    count = len(mean)
+    brighter = np.exp(rng.normal(0.1, 0.4) + rng.normal(0, 0.12, count)).astype(np.float32)
+    rougher = np.exp(rng.normal(0.1, 0.6) + rng.normal(0, 0.12, count)).astype(np.float32)
+    other, spread = mean * brighter, std * rougher
+    share = np.float32(rng.uniform(0.1, 1))
+    variance = share * std**2 + (1 - share) * spread**2
+    variance += share * (1 - share) * (mean - other) ** 2
+    return share * mean + (1 - share) * other, np.sqrt(variance)
+
+
 def as_tensors(kind: Kind, sample: Sample, number: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return channels, which of them are there, and labels; as `predict` makes them of a scene."""
     rng = np.random.default_rng([seed, 2, number])
@@ -146,6 +164,8 @@ def as_tensors(kind: Kind, sample: Sample, number: int, seed: int) -> tuple[Tens
     # A scene is larger than a sample: its mean and spread differ from those of a part.
     mean = mean + rng.normal(0, 0.25) * std
     std = std * np.float32(np.exp(rng.normal(0, 0.2)))
+    if rng.random() < kind.part_share:
+        mean, std = _with_the_rest(mean, std, rng)
     gain = 1 / np.array(kind.std, np.float32)
     recipe = make_recipe(
         VIEWS,

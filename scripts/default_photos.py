@@ -7,15 +7,23 @@ another photograph, and more clouds. Sample number n is always the same.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from default_backgrounds import Background
-from default_camera import GAMMA, camera_smoke, camera_stage, mss_view
-from default_common import IGNORED, Sample, farther, label, without_specks
+from default_camera import GAMMA, another_camera, camera_smoke, camera_stage, mss_view
+from default_common import (
+    IGNORED,
+    PICTURE_VISIBLE,
+    Sample,
+    farther,
+    label,
+    without_fire,
+    without_specks,
+)
+from default_heat import as_recorded, guessed_heat
 from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage
@@ -30,6 +38,9 @@ from smokegeo.simulate.stage import direction
 FOLDS = 5
 #: Share of samples that are photographs, where there are any.
 PHOTO_SHARE = 0.5
+#: Share of the photographs' samples that get a guess of their heat: without it, a network could
+#: learn that what has heat is simulated.
+HEAT_SHARE = 0.35
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,7 @@ def _photo_sample(
     """Return a part of a photograph, zoomed, mirrored, as another camera would have taken it."""
     photo = photos[int(rng.integers(len(photos)))]
     height, width = photo.labels.shape
-    side = int(min(size / np.exp(rng.uniform(np.log(0.35), np.log(1.3))), height, width))
+    side = int(min(size / np.exp(rng.uniform(np.log(0.35), np.log(2.2))), height, width))
     top, left = (int(rng.integers(0, n - side + 1)) for n in (height, width))
     smoke = np.argwhere(photo.labels == 1)
     if len(smoke) and rng.random() < 0.5:  # it is small in most of them
@@ -102,7 +113,10 @@ def _photo_sample(
     part = np.s_[top : top + side, left : left + side]
     values = np.zeros((4, size, size), np.float32)
     for i, colour in enumerate(photo.colours):
-        values[i] = enlarge(colour[part].astype(np.float32), (size, size))
+        taken = colour[part].astype(np.float32)
+        if side > size:  # or single pixels would stand for all around them
+            taken = blur(taken, 0.4 * side / size)
+        values[i] = enlarge(taken, (size, size))
     rows = np.minimum((np.arange(size) + 0.5) * side / size, side - 1).astype(int)
     target = photo.labels[part][np.ix_(rows, rows)].copy()
     target[target > 1] = IGNORED
@@ -118,35 +132,14 @@ def _photo_sample(
             other = photos[int(rng.integers(len(photos)))]
             zoom = size / side * float(np.exp(rng.uniform(np.log(0.6), np.log(1.8))))
             values[:3], target = _with_plume_of(other, zoom, values[:3], target, ground, rng)
-    values[:3] = _another_camera(values[:3], rng)
+    has, trusted = np.array([True, True, True, False]), np.ones(4, bool)
+    if rng.random() < HEAT_SHARE:
+        values[3], trusted[3] = as_recorded(guessed_heat(values[:3], target, ground[0], rng), rng)
+        has[3] = True
+    values[:3] = another_camera(values[:3], rng)
     if rng.random() < 0.5:
         values, target = values[..., ::-1].copy(), target[:, ::-1].copy()
-    has, trusted = np.array([True, True, True, False]), np.ones(4, bool)
     return Sample(values, has, trusted, np.ones((size, size), bool), target, "photo")
-
-
-def _another_camera(colours: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
-    """Return a photograph, 0 to 255, as another camera would have taken it on another day."""
-    if rng.random() < 0.3:  # haze, as thick everywhere
-        air = np.percentile(colours, 97, axis=(1, 2)).astype(np.float32)[:, None, None]
-        colours = colours + np.float32(rng.uniform(0, 0.4)) * (air - colours)
-    grey = colours.mean(axis=0)
-    colours = grey + (colours - grey) * np.float32(rng.uniform(0.5, 1.4))
-    gain = np.exp(rng.normal(0, 0.2)) * np.exp(rng.normal(0, 0.06, (3, 1, 1)))
-    colours = np.clip(colours * gain, 0, 255)
-    colours = 255 * (colours / 255) ** float(np.exp(rng.normal(0, 0.2)))
-    if rng.random() < 0.25:
-        softness = float(rng.uniform(0.4, 1.2))
-        colours = np.stack([blur(colour.astype(np.float32), softness) for colour in colours])
-    if rng.random() < 0.3:
-        colours = colours + rng.normal(0, rng.uniform(1, 7), colours.shape)
-    picture = np.rint(np.clip(colours, 0, 255)).astype(np.uint8)
-    if rng.random() < 0.3:
-        file = io.BytesIO()
-        quality = int(rng.integers(25, 90))
-        Image.fromarray(picture.transpose(1, 2, 0)).save(file, "JPEG", quality=quality)
-        picture = np.asarray(Image.open(file)).transpose(2, 0, 1)
-    return picture.astype(np.float32)
 
 
 def _with_clouds(
@@ -181,15 +174,17 @@ def _with_smoke(
     """Return a photograph, 0 to 255, and its labels with simulated smoke drawn into it."""
     # It is seen from far away, so half the size will do.
     stage = camera_stage("mss", sensor("mss").bands, target.shape[0] // 2, rng)
-    _, layer = camera_smoke(stage, number, rng)
+    _, stage, layer = camera_smoke(stage, number, rng, 2.0)
     tau = enlarge(layer.tau, target.shape) * np.float32(np.exp(rng.normal(-0.8, 0.6)))
     layer = replace(layer, tau=tau, light=enlarge(layer.light, target.shape))
-    layer = farther(layer, rng, 9.0, ground)
+    _, layer = farther(without_fire(stage, 1.0, rng), layer, rng, 9.0, ground)
     light = (colours / 255) ** np.float32(GAMMA)
     sunlit = np.percentile(light, 97, axis=(1, 2)) * rng.uniform(0.6, 1.2)
     seen, opacity = _through(light, layer, sunlit / 0.7)
-    new = without_specks(label(opacity, np.abs(seen - light).mean(axis=0), seen.mean(axis=0)))
-    return 255 * seen ** np.float32(1 / GAMMA), np.where(target == 1, target, new)
+    shown = seen ** np.float32(1 / GAMMA)
+    change = np.abs(shown - colours / 255).mean(axis=0)
+    new = without_specks(label(opacity, change, shown.mean(axis=0), least=PICTURE_VISIBLE))
+    return 255 * shown, np.where(target == 1, target, new)
 
 
 def _with_plume_of(

@@ -17,10 +17,13 @@ from default_common import (
     UNLABELLED,
     Sample,
     closer,
+    dim_where_thin,
     farther,
     label,
     pall,
+    sharpened,
     stretched,
+    without_fire,
     without_remnants,
     without_specks,
 )
@@ -28,13 +31,14 @@ from numpy.typing import NDArray
 
 from smokegeo.bands import Band
 from smokegeo.sensors import sensor
-from smokegeo.simulate.clouds import draw_cloud
-from smokegeo.simulate.fields import fractal, smoothstep
+from smokegeo.simulate.clouds import draw_cloud, shadow
+from smokegeo.simulate.fields import blur, fractal, smoothstep
 from smokegeo.simulate.frame import cloud_opacity, expose, is_judged, smoke_layer
 from smokegeo.simulate.land import BIOMES, land
 from smokegeo.simulate.optics import Layer, Particles, draw_smoke
+from smokegeo.simulate.plume import lit_side
 from smokegeo.simulate.scenarios import Casting
-from smokegeo.simulate.sensor import REFLECTANCE_SCALE
+from smokegeo.simulate.sensor import REFLECTANCE_SCALE, draw_satellite
 from smokegeo.simulate.stage import Stage, build_stage, direction
 from smokegeo.simulate.views import DownView, ImageryView, View
 
@@ -106,12 +110,17 @@ def satellite_sample(
         view = _woods(shape, rng)
     scene = str(rng.choice(_SCENES, p=[0.2, 0.4, 0.4]))
     stage = build_stage("satellite", shape, BANDS, scene, rng, view)
+    # Today's sensors do not clip ground; a scene scenario does, so that models are tested with it.
+    stage = replace(stage, sensor=draw_satellite(BANDS, rng, None))
     stage = _quiet(stage, rng) if real or wooded else _clear(stage)
+    if rng.random() < 0.3:
+        stage = replace(stage, sunlit=None)  # clouds whose shadows lie elsewhere
     if rng.random() < 0.15:
         stage = _overcast(stage, rng)
     stage = replace(stage, smoke=_particles(rng))
     shares = _WOODED_STYLES if wooded else _STYLES
-    style, layer = draw_smoke_layer(stage, number, rng, shares)
+    style, stage, layer = draw_smoke_layer(stage, number, rng, shares)
+    stage = without_fire(stage, 0.6 if style == "none" else 0.35, rng)
     if not easy or rng.random() < 0.2:
         has = choose_bands(has, rng)
     exposed = expose(stage, layer, BANDS, rng, looked_at(has))
@@ -127,6 +136,7 @@ def satellite_sample(
     target[clouded & (exposed.opacity > UNLABELLED)] = IGNORED
     values = _with_air(values, rng, above=not real or chosen.source.above_air)
     values *= np.exp(rng.normal(0, 0.03, (6, 1, 1))).astype(np.float32)
+    values = _as_delivered(values, has, rng)
     if style == "veil" and not has[3:].any():
         # Without infrared a faint veil may as well be cloud, and mostly is.
         target[(target == 1) & (exposed.change < FAINT)] = IGNORED
@@ -137,6 +147,8 @@ def satellite_sample(
     trusted = not picture and (easy or uniform or rng.random() < 0.55)
     if not trusted:
         values = stretched(values, valid, has, rng)
+    elif has[4:].any() and rng.random() < 0.04:
+        values = values + np.float32(0.1)  # Sentinel-2 since 2022, where nobody took it off
     if rng.random() < 0.08:
         valid = valid & _swath(shape, rng)
     target[~valid] = IGNORED
@@ -162,24 +174,53 @@ def _woods(shape: tuple[int, int], rng: np.random.Generator) -> DownView:
 
 def draw_smoke_layer(
     stage: Stage, number: int, rng: np.random.Generator, shares: Mapping[str, float]
-) -> tuple[str, Layer]:
-    """Return a style and its smoke."""
+) -> tuple[str, Stage, Layer]:
+    """Return a style, its smoke, and the stage with the fire and the shadow that belong to it."""
     style = str(rng.choice(list(shares), p=list(shares.values())))
     nothing = np.zeros(stage.shape, np.float32)
     if style == "none":
-        return style, Layer(nothing, np.ones((1, 1), np.float32), stage.smoke)
+        return style, stage, Layer(nothing, np.ones((1, 1), np.float32), stage.smoke)
     if style in ("veil", "pall"):
-        return style, pall(stage.shape, _particles(rng), rng, thin=style == "veil")
+        return style, stage, pall(stage.shape, _particles(rng), rng, thin=style == "veil")
     kind = str(
         rng.choice(["early_stage", "high_transparency", "complex_shape"], p=[0.14, 0.31, 0.55])
     )
     layer = smoke_layer(stage, Casting(number, int(rng.integers(0, 12)), "", kind), rng)
     if style == "core":
         layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(1.5, 4)))
+    if rng.random() < (0.5 if style == "core" else 0.2):
+        layer = sharpened(layer, rng)
+    # A thick plume has hills as a cloud has, and a shadow.
+    strength = float(rng.uniform(0.3, 0.7) if style == "core" else rng.uniform(0.15, 0.5))
+    light = lit_side(layer.tau, *stage.sun, strength, max(1.0, stage.unit_px * 0.8))
+    layer = replace(layer, light=np.clip(light, 0.4, 1.5))
     distance = rng.random()
     if distance < 0.25:
-        return style, closer(layer, rng)
-    return style, farther(layer, rng) if distance < 0.65 else layer
+        stage, layer = closer(stage, layer, rng)
+    elif distance < 0.65:
+        stage, layer = farther(stage, layer, rng)
+    if rng.random() < 0.7:
+        stage = _shaded(stage, layer, rng)
+    return style, stage, dim_where_thin(layer, rng)
+
+
+def _shaded(stage: Stage, smoke: Layer, rng: np.random.Generator) -> Stage:
+    """Return the stage with the shadow of its smoke."""
+    away = -float(rng.uniform(0, 0.08)) * min(stage.shape)
+    dark = shadow(smoke, (away * stage.sun[0], away * stage.sun[1]))
+    return replace(stage, sunlit=dark if stage.sunlit is None else dark * stage.sunlit)
+
+
+def _as_delivered(
+    values: NDArray[np.float32], has: NDArray[np.bool_], rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """Return the bands as products hold them: SWIR often coarser, some with a ceiling."""
+    if has[4:].any() and rng.random() < 0.4:
+        softness = float(rng.uniform(0.5, 1.2))
+        values[4:] = [blur(band, softness) for band in values[4:]]
+    if rng.random() < 0.04:
+        values = np.minimum(values, rng.uniform(0.5, 1.2, (6, 1, 1)).astype(np.float32))
+    return values
 
 
 def _particles(rng: np.random.Generator) -> Particles:

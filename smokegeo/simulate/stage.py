@@ -93,7 +93,8 @@ def build_stage(
     light = _draw(rng, preset.light)
     turn = float(rng.uniform(0, 2 * np.pi))
     if view is not None:
-        scenery = _from_above(view, rng, turn)
+        # A drone sees the flames of a fire, a satellite some hundredths of a pixel of them.
+        scenery = _from_above(view, rng, turn, 0.7 if kind == "mss" else 0.04)
     elif kind == "hss":
         scenery = _industrial(shape, rng, preset, light)
     elif kind == "mss":
@@ -161,7 +162,7 @@ def _countryside(
         surface = forest_floor(
             shape, rng, under, crown_px=float(rng.uniform(7, 18)) * min(shape) / 254, cover=cover
         )
-        return _from_above(DownView(surface, light, 0.008 * light), rng, turn, flame_share=0.7)
+        return _from_above(DownView(surface, light, 0.008 * light), rng, turn, 0.7)
     horizon = float(rng.uniform(-0.1, 0.3) if style == "oblique" else rng.uniform(0.3, 0.55))
     horizon *= shape[0]
     if style == "oblique":
@@ -201,12 +202,10 @@ def _land(shape: Shape, rng: np.random.Generator, scene: str, light: float, turn
     biome = BIOMES[str(rng.choice(names))]
     surface = land(shape, rng, biome, scale_px=float(rng.uniform(45, 110)), sun=direction(rng))
     air = float(rng.uniform(0.02, 0.05))
-    return _from_above(DownView(surface, light, air), rng, turn, flame_share=0.04)
+    return _from_above(DownView(surface, light, air), rng, turn, 0.04)
 
 
-def _from_above(
-    view: View, rng: np.random.Generator, turn: float, flame_share: float = 0.04
-) -> Scenery:
+def _from_above(view: View, rng: np.random.Generator, turn: float, flame_share: float) -> Scenery:
     """Set fire to a place in a view from above; the smoke rises from the glowing edge."""
     rows, columns = view.shape
     burnable = view.surface.material != Material.WATER if isinstance(view, DownView) else None
