@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from smokegeo.cli.main import command
 from smokegeo.errors import UsageError
@@ -39,7 +40,7 @@ from smokegeo.errors import UsageError
     help="Deliver 8-bit pictures, contrast stretched band by band or jointly.",
 )
 @click.option("--workers", type=int, help="Processes; by default one per core.", show_default=False)
-@click.option("--overwrite", is_flag=True, help="Replace DIR if it exists.")
+@click.option("--overwrite", is_flag=True, help="Replace what simulate or prepare wrote to DIR.")
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
 def simulate(
     kind: str,
@@ -73,7 +74,7 @@ def simulate(
     folder = Path(out)
     _check_workers(workers)
     if scene is not None:
-        if size or scenarios or backgrounds or bits or stretch:
+        if size or scenarios or backgrounds or bits or stretch or workers or _is_given("count"):
             raise UsageError("--scene takes --seed and no other option of the frames.")
         from smokegeo.simulate.scene import simulate_scene
 
@@ -91,6 +92,7 @@ def simulate(
     rendering = Rendering(None if bits is None else int(bits), stretch)
     plan = DatasetPlan(kind, count, seed, (width, height), scenarios, rendering=rendering)
     if backgrounds is not None:
+        _check_backgrounds(Path(backgrounds), folder)
         usable = find_backgrounds(Path(backgrounds), spec.bands, (height, width))
         plan = replace(plan, backgrounds=usable)
     facts = simulate_dataset(
@@ -102,6 +104,20 @@ def simulate(
 def _check_workers(workers: int | None) -> None:
     if workers is not None and workers < 1:
         raise UsageError(f"--workers {workers} is too small; use 1 or more.")
+
+
+def _is_given(option: str) -> bool:
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not ParameterSource.DEFAULT
+
+
+def _check_backgrounds(backgrounds: Path, out: Path) -> None:
+    """Refuse backgrounds that --overwrite would delete."""
+    if backgrounds.resolve().is_relative_to(out.resolve()):
+        raise UsageError(
+            f"--backgrounds {backgrounds} lies in --out {out}, which is replaced as a whole. "
+            "Choose another folder to write to."
+        )
 
 
 def _dataset_text(folder: Path, facts: dict[str, Any]) -> str:

@@ -107,7 +107,8 @@ class SmokeDataModule(GeoDataModule):
             scale: Range of random scaling in training.
             patch_px: Side of the patches cut from large rasters; None for whole frames.
             length: Patches per pass through the data, with `patch_px`.
-            iterations: Training batches in all; one pass through the data by default.
+            iterations: Training batches of each process; by default one pass through the data,
+                by each of them.
             num_workers: Loader processes.
             seed: Seed of order, patches and augmentation.
             **kwargs: Arguments of the dataset class, `bands` or `by_scene` for example.

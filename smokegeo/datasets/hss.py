@@ -24,8 +24,8 @@ class HSS(SmokeDataset):
     simulate hss` makes frames of the same form. Ground-camera frames have no map position; see
     `datasets/hss/layout.md` for how they are placed.
 
-    Known limits: the band centres are the maker's nominal ones; frames of one video look alike,
-    so a split by frame is optimistic; the licence of the published data is not stated.
+    Known limits: the band centres are those the paper prints; frames of one video look alike, so a
+    split by frame is optimistic; the licence of the published data is not stated.
 
     Citation: Hyperspectral Smoke Segmentation via Mixture of Prototypes, arXiv 2602.10858.
     """

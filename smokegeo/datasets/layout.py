@@ -214,17 +214,23 @@ def load_layout(root: Path, kind: str | None = None) -> Layout:
         head = json.loads((root / "dataset.json").read_text("utf-8"))
         if head["format"] != FORMAT:
             raise InputError(
-                f"{root} has layout format {head['format']}, this smokegeo reads {FORMAT}."
+                f"{root} has layout format {head['format']}, this smokegeo reads {FORMAT}. Make it "
+                "again, or use the smokegeo that made it."
             )
         if kind is not None and head["kind"] != kind:
-            raise InputError(f"{root} holds a {head['kind']} dataset, not {kind}.")
+            raise InputError(
+                f"{root} holds a {head['kind']} dataset, not {kind}. Name that kind or another "
+                "folder."
+            )
         bands = BandSet.from_dict(head)
         with (root / "frames.csv").open(newline="", encoding="utf-8") as handle:
             frames = tuple(_record(row) for row in csv.DictReader(handle))
         if len(frames) != head["frames"]:
             raise ValueError(f"{len(frames)} rows for {head['frames']} frames")
     except (OSError, AttributeError, KeyError, TypeError, ValueError, UsageError) as error:
-        raise InputError(f"{root}: dataset.json or frames.csv is damaged ({error}).") from error
+        raise InputError(
+            f"{root}: dataset.json or frames.csv is damaged ({error}). Copy or make it again."
+        ) from error
     return Layout(root, str(head["kind"]), bands, frames, head.get("facts", {}))
 
 

@@ -13,7 +13,8 @@ class MSS(SmokeDataset):
     * 200 labelled RGB and thermal pairs, chosen from FLAME2's 53,451 frames of prescribed burns
     * 4 bands: a colour camera and an uncooled thermal camera, 254 x 254
     * pixel masks of smoke
-    * split about 8 : 1 : 1; seeded here unless split files are shipped, by video if asked
+    * split about 8 : 1 : 1; seeded here unless split files are shipped, by scene if asked and if
+      folders or names tell scenes, as those of FLAME2's frames do not
 
     Classes: 0 background, 1 smoke, 255 ignored.
 

@@ -78,7 +78,7 @@ class SmokeDataset(RasterDataset):
         ids = split_ids(self.layout, split, seed=seed, by_scene=by_scene)
         require_sound(self.layout, ids)
         by_id = {record.id: record for record in self.layout.frames}
-        #: The frames of this split, in the order of the index.
+        #: The frames of this split, sorted by id.
         self.records: tuple[FrameRecord, ...] = tuple(by_id[i] for i in sorted(ids))
         self.all_bands = self.layout.bands.names
         names = self.all_bands if bands is None else tuple(bands)
@@ -186,14 +186,21 @@ def split_ids(
     if shipped:
         check_splits(shipped, everything)
         if not shipped.get(split):
-            raise InputError(f"{layout.root} ships no {split} split, only {', '.join(shipped)}.")
+            filled = ", ".join(name for name, ids in shipped.items() if ids) or "nothing"
+            raise InputError(
+                f"{layout.root} ships no frames of {split}, only {filled}. Make the dataset again "
+                "with more frames, or with some listed there."
+            )
         if by_scene:
             _warn_of_shared_scenes(layout, split, shipped)
         return shipped[split]
     scenes = {record.id: record.scene for record in layout.frames} if by_scene else None
     dealt = make_splits(everything, RATIOS.get(layout.kind, DEFAULT_RATIO), seed, scenes)[split]
     if not dealt:
-        raise InputError(f"{layout.root}: {len(everything)} frames leave the {split} split empty.")
+        raise InputError(
+            f"{layout.root}: {len(everything)} frames leave the {split} split empty. Add frames; "
+            "three fill all splits."
+        )
     return dealt
 
 

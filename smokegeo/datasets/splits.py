@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from smokegeo.datasets.layout import SPLITS
 from smokegeo.errors import InputError, UsageError
+
+log = logging.getLogger(__name__)
 
 #: The paper's shares of train, val and test.
 RATIOS: Mapping[str, tuple[float, float, float]] = {"hss": (6, 2, 2), "mss": (8, 1, 1)}
@@ -22,14 +25,15 @@ def make_splits(
 ) -> dict[str, tuple[str, ...]]:
     """Deal the ids into splits in the given ratios, the same way for the same seed.
 
-    With `scenes` (id -> scene), all frames of a scene land in one split: each scene in turn,
-    largest first, goes to the split that is furthest below its share.
+    Of three frames or more each split with a share gets at least one. With `scenes` (id ->
+    scene), all frames of a scene land in one split: each scene in turn, largest first, goes to the
+    split that is furthest below its share.
     """
     if len(ratios) != len(SPLITS) or not min(ratios) >= 0 or not 0 < sum(ratios) < float("inf"):
         raise UsageError(f"split ratios {tuple(ratios)} are not three shares such as 6, 2, 2.")
     order = sorted(ids)
     if len(set(order)) != len(order):
-        raise InputError("frame ids are not unique, so they cannot be split.")
+        raise InputError("frame ids are not unique, so they cannot be split. Rename some.")
     random.Random(seed).shuffle(order)
     if scenes is None:
         return _deal_frames(order, ratios)
@@ -43,20 +47,41 @@ def check_splits(splits: Mapping[str, Sequence[str]], ids: Sequence[str]) -> Non
     for split, members in splits.items():
         unknown = [i for i in members if i not in known]
         if unknown:
-            raise InputError(f"splits/{split}.txt names unknown frames: {', '.join(unknown)}.")
+            raise InputError(
+                f"splits/{split}.txt names unknown frames: {', '.join(unknown)}. Take them out."
+            )
         for i in members:
             if i in owner:
-                raise InputError(f"frame {i} is in both splits {owner[i]} and {split}.")
+                where = (
+                    f"twice in the split {split}"
+                    if owner[i] == split
+                    else f"in both splits {owner[i]} and {split}"
+                )
+                raise InputError(f"frame {i} is {where}. List it once.")
             owner[i] = split
 
 
+def warn_of_empty(splits: Mapping[str, Sequence[str]]) -> None:
+    """Say which splits hold no frame, before somebody needs them."""
+    empty = [name for name in SPLITS if not splits.get(name)]
+    if empty:
+        log.warning(
+            "no frame is in %s; training needs train and val, evaluate takes test unless told.",
+            " and ".join(empty),
+        )
+
+
 def _deal_frames(order: Sequence[str], ratios: Sequence[float]) -> dict[str, tuple[str, ...]]:
-    bounds = [0]
-    for k in range(1, len(ratios) + 1):
-        bounds.append(round(len(order) * sum(ratios[:k]) / sum(ratios)))
+    bounds = [round(len(order) * sum(ratios[:k]) / sum(ratios)) for k in range(len(ratios) + 1)]
+    sizes = [stop - start for start, stop in pairwise(bounds)]
+    if len(order) >= len(SPLITS):
+        for k, ratio in enumerate(ratios):
+            if ratio > 0 and sizes[k] == 0:
+                sizes[sizes.index(max(sizes))] -= 1
+                sizes[k] = 1
+    rest = iter(order)
     return {
-        split: tuple(sorted(order[start:stop]))
-        for split, (start, stop) in zip(SPLITS, pairwise(bounds), strict=True)
+        split: tuple(sorted(islice(rest, size))) for split, size in zip(SPLITS, sizes, strict=True)
     }
 
 
@@ -65,7 +90,10 @@ def _deal_scenes(
 ) -> dict[str, tuple[str, ...]]:
     nowhere = [i for i in order if i not in scenes]
     if nowhere:
-        raise InputError(f"frames without a scene cannot be split by it: {', '.join(nowhere)}.")
+        raise InputError(
+            f"frames without a scene cannot be split by it: {', '.join(nowhere)}. Split by frame "
+            "instead."
+        )
     groups: dict[str, list[str]] = {}
     for i in order:
         groups.setdefault(scenes[i], []).append(i)

@@ -7,14 +7,13 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import rasterio
 
 from smokegeo.bands import BandSet
-from smokegeo.datasets.layout import Layout
+from smokegeo.datasets.layout import IGNORE, Layout
 from smokegeo.errors import InputError, OutputError
 from smokegeo.files import atomic_file
 from smokegeo.progress import track
@@ -48,7 +47,8 @@ def band_statistics(layout: Layout, ids: Sequence[str], bands: BandSet) -> BandS
     """Return the statistics of the given frames, from the cache beside the data if it is there.
 
     The cache is keyed by the frames, the bands and the checksums of the dataset, or the sizes and
-    times of its images if it has none, so changed data never meet old numbers.
+    times of its images if it has none. An image changed under its old checksum keeps the old
+    numbers; `smokegeo check` finds it.
     """
     path = layout.root / "statistics" / f"{_key(layout, ids, bands)}.json"
     if path.is_file():
@@ -56,7 +56,7 @@ def band_statistics(layout: Layout, ids: Sequence[str], bands: BandSet) -> BandS
             return BandStatistics.from_dict(json.loads(path.read_text("utf-8")))
         except (KeyError, TypeError, ValueError):
             log.warning("%s is damaged; computing the statistics again", path)
-    result = compute_statistics([layout.image(i) for i in ids], layout.bands, bands)
+    result = compute_statistics(layout, ids, bands)
     try:
         path.parent.mkdir(exist_ok=True)
         with atomic_file(path) as part:
@@ -66,16 +66,16 @@ def band_statistics(layout: Layout, ids: Sequence[str], bands: BandSet) -> BandS
     return result
 
 
-def compute_statistics(images: Sequence[Path], present: BandSet, bands: BandSet) -> BandStatistics:
-    """Read the images one by one and return the statistics of the chosen bands."""
-    indexes = [present.index(name) + 1 for name in bands.names]
+def compute_statistics(layout: Layout, ids: Sequence[str], bands: BandSet) -> BandStatistics:
+    """Read the frames one by one and return the statistics of the chosen bands."""
+    indexes = [layout.bands.index(name) + 1 for name in bands.names]
     count = 0
     mean = np.zeros(len(indexes))
     spread = np.zeros(len(indexes))  # sum of squared distances from the mean
     low = np.full(len(indexes), np.inf)
     high = np.full(len(indexes), -np.inf)
-    for path in track(images, "band statistics", len(images)):
-        values = _valid_pixels(path, indexes)
+    for frame_id in track(ids, "band statistics", len(ids)):
+        values = _valid_pixels(layout, frame_id, indexes)
         n = values.shape[1]
         if n == 0:
             continue
@@ -88,18 +88,30 @@ def compute_statistics(images: Sequence[Path], present: BandSet, bands: BandSet)
         count += n
         low, high = np.minimum(low, values.min(axis=1)), np.maximum(high, values.max(axis=1))
     if count == 0:
-        raise InputError("the train split holds no valid pixel, so bands cannot be normalised.")
+        raise InputError(
+            f"{layout.root}: the train split holds no valid pixel, so bands cannot be normalised. "
+            "Add frames with data to it."
+        )
     std = np.sqrt(spread / count)
     return BandStatistics(
         bands.names, _floats(mean), _floats(std), _floats(low), _floats(high), count
     )
 
 
-def _valid_pixels(path: Path, indexes: list[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return (bands, pixels) of the pixels that are valid and finite in all chosen bands."""
-    with rasterio.open(path, driver="GTiff") as src:
+def _valid_pixels(
+    layout: Layout, frame_id: str, indexes: list[int]
+) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return (bands, pixels) of the pixels that are valid and finite in all chosen bands.
+
+    A pixel that is ignored and 0 in every band is how `prepare` writes one without data.
+    """
+    with rasterio.open(layout.mask(frame_id), driver="GTiff") as src:
+        ignored = src.read(1) == IGNORE
+    with rasterio.open(layout.image(frame_id), driver="GTiff") as src:
         values = src.read(indexes).astype(np.float64)
         valid = (src.read_masks(indexes) != 0).all(axis=0)
+        if ignored.any():
+            valid &= ~ignored | src.read().any(axis=0)
     valid &= np.isfinite(values).all(axis=0)
     return np.asarray(values[:, valid])
 

@@ -75,7 +75,9 @@ def unpacked(archives: Sequence[Path], beside: Path) -> Iterator[Path]:
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{beside.name}.", suffix=".unpacked", dir=home))
     except OSError as error:
-        raise OutputError(f"{home}: cannot unpack there ({error.strerror}).") from error
+        raise OutputError(
+            f"{home}: cannot unpack there ({error.strerror}). Choose another folder to write to."
+        ) from error
     try:
         for archive in track(archives, "unpacking", len(archives)):
             target = folder if len(archives) == 1 else folder / stem(archive)
@@ -99,7 +101,9 @@ def extract(archive: Path, folder: Path, limits: Limits | None = None) -> int:
     except _DAMAGE as error:
         raise InputError(f"{archive} is damaged ({error}). Fetch it again.") from error
     except RuntimeError as error:  # zipfile's word for "needs a password"
-        raise InputError(f"{archive} cannot be unpacked ({error}).") from error
+        raise InputError(
+            f"{archive} cannot be unpacked ({error}). Unpack it yourself and give the folder."
+        ) from error
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from smokegeo.bands import BandSet
 from smokegeo.cubes import cube_bands
 from smokegeo.errors import InputError, SmokegeoError
 from smokegeo.labels import Place
-from smokegeo.prepare.faults import SampleFault
+from smokegeo.prepare.faults import SampleFault, named
 from smokegeo.prepare.load import Expected, Loaded, Sample, load_frame
 from smokegeo.progress import track
 
@@ -53,7 +53,7 @@ def check_samples(
 
 
 def check_together(checked: Sequence[Checked]) -> BandSet:
-    """Return the bands all frames share; refuse frames of which only some lie on a map."""
+    """Return the bands all frames share; refuse frames that cannot be one dataset."""
     placed = [item for item in checked if item.place is not None]
     if placed and len(placed) < len(checked):
         other = next(item for item in checked if item.place is None)
@@ -63,10 +63,22 @@ def check_together(checked: Sequence[Checked]) -> BandSet:
         )
     if len({item.place.crs.to_wkt() for item in placed if item.place and item.place.crs}) > 1:
         log.warning("The frames have different CRSs; TorchGeo will warp all to the first one's.")
+    sizes = {_pixel_size(item.place): item.sample.id for item in placed if item.place}
+    if len(sizes) > 1:
+        # TorchGeo would resample all to the first one's without a word.
+        shown = named([f"{size} ({sample_id})" for size, sample_id in sorted(sizes.items())])
+        raise InputError(
+            f"the frames' pixels differ in size: {shown}. Warp them to one size with `gdalwarp "
+            "-tr`, or prepare them as several datasets."
+        )
     if len({item.dtype for item in checked}) > 1:
         log.warning("Data types differ: %s.", ", ".join(sorted({i.dtype for i in checked})))
     _warn_about_255(checked)
     return checked[0].bands
+
+
+def _pixel_size(place: Place) -> str:
+    return f"{abs(place.transform.a):.6g} x {abs(place.transform.e):.6g}"
 
 
 def _remember(sample: Sample, loaded: Loaded) -> Checked:

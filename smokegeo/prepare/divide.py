@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from smokegeo.datasets.layout import SPLITS
-from smokegeo.datasets.splits import RATIOS, check_splits, make_splits
+from smokegeo.datasets.splits import RATIOS, check_splits, make_splits, warn_of_empty
 from smokegeo.errors import InputError
 from smokegeo.prepare.faults import named
 from smokegeo.prepare.lists import Lookup, read_text
@@ -57,7 +57,8 @@ def deal_splits(kind: str, kept: Sequence[Sample], seed: int, *, by_scene: bool)
 
 
 def split_facts(splits: Splits, kept: Sequence[Sample]) -> dict[str, Any]:
-    """Return what to remember of a division; say so if scenes straddle it."""
+    """Return what to remember of a division; say so if scenes straddle it or a split is empty."""
+    warn_of_empty(splits.ids)
     scenes = {sample.id: sample.scene for sample in kept}
     homes: dict[str, set[str]] = {}
     for name, ids in splits.ids.items():
@@ -82,7 +83,7 @@ def read_split_lists(files: Iterable[Path], lookup: Lookup) -> dict[str, tuple[s
     listed: dict[str, tuple[str, ...]] = {}
     for name, path in sorted(_list_files(files).items()):
         lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
-        found = {line: lookup.find(line) for line in lines}
+        found = {line: lookup.find(line, name) for line in lines}
         unknown = [line for line, sample_id in found.items() if sample_id is None]
         if unknown:
             raise InputError(

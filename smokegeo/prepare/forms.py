@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,14 @@ from smokegeo.errors import SmokegeoError, deepest_cause
 from smokegeo.prepare import matlab, pictures, rasters
 from smokegeo.prepare.faults import SampleFault
 from smokegeo.prepare.names import PICTURE_SUFFIXES, BandName
-from smokegeo.prepare.native import MAX_ARRAY_BYTES, Native, check_size, squeezed
+from smokegeo.prepare.native import (
+    MAX_ARRAY_BYTES,
+    Native,
+    check_size,
+    shared_place,
+    shared_valid,
+    squeezed,
+)
 
 T = TypeVar("T")
 
@@ -46,8 +54,8 @@ def read_inner_mask(path: Path) -> Native | None:
 
 def read_pair(rgb: Path, thermal: Path) -> Native:
     """Read an RGB frame and its thermal twin, stored as grey or colour, as (4, y, x)."""
-    colour = squeezed(read_image(rgb).values)
-    heat = read_thermal(thermal)
+    seen, felt = read_image(rgb), read_thermal(thermal)
+    colour, heat = squeezed(seen.values), felt.values
     if colour.ndim == 3 and colour.shape[0] not in (3, 4) and colour.shape[-1] == 3:
         colour = np.moveaxis(colour, -1, 0)
     if colour.ndim != 3 or colour.shape[0] not in (3, 4):
@@ -56,23 +64,30 @@ def read_pair(rgb: Path, thermal: Path) -> Native:
         (h, w), (thermal_h, thermal_w) = colour.shape[1:], heat.shape
         raise SampleFault("sizes differ", f"RGB {w}x{h}, thermal {thermal_w}x{thermal_h}")
     # A fourth channel of the RGB file is alpha; it shows nothing of the scene.
-    return Native(np.concatenate([colour[:3], heat[None]]), "RGB and thermal pairs", band_axis=0)
+    return Native(
+        np.concatenate([colour[:3], heat[None]]),
+        "RGB and thermal pairs",
+        band_axis=0,
+        place=shared_place((seen.place, felt.place)),
+        valid=shared_valid((seen.valid, felt.valid)),
+    )
 
 
-def read_thermal(path: Path) -> NDArray[Any]:
+def read_thermal(path: Path) -> Native:
     """Read a thermal frame as one (y, x) channel."""
     if path.suffix.lower() in PICTURE_SUFFIXES:
-        return _guarded(path, pictures.read_grey).values
+        return _guarded(path, pictures.read_grey)
     return _single_band(path, read_image(path))
 
 
 def read_band_files(files: Mapping[Path, BandName | None]) -> Native:
     """Stack one single-band file per band, in the order given; wavelengths from their names."""
-    layers, bands = [], []
+    parts, bands = [], []
     for path, name in files.items():
-        layers.append(_single_band(path, read_image(path)))
+        parts.append(_single_band(path, read_image(path)))
         nm = None if name is None else name.wavelength_nm
         bands.append(None if nm is None else Band(f"{nm:g}nm", nm))
+    layers = [part.values for part in parts]
     shapes = {layer.shape for layer in layers}
     if len(shapes) != 1:
         sizes = ", ".join(f"{w}x{h}" for h, w in sorted(shapes))
@@ -85,6 +100,8 @@ def read_band_files(files: Mapping[Path, BandName | None]) -> Native:
         "one image file per band",
         band_axis=0,
         bands=BandSet(tuple(known)) if len(known) == len(layers) else None,
+        place=shared_place(part.place for part in parts),
+        valid=shared_valid(part.valid for part in parts),
     )
 
 
@@ -147,13 +164,13 @@ def _inner_bands(arrays: Mapping[str, NDArray[Any]]) -> BandSet | None:
     return None
 
 
-def _single_band(path: Path, native: Native) -> NDArray[Any]:
+def _single_band(path: Path, native: Native) -> Native:
     values = squeezed(native.values)
     if values.ndim == 3 and native.band_axis == 0 and (values == values[:1]).all():
         values = values[0]  # a grey image saved as RGB
     if values.ndim != 2:
         raise SampleFault("wrong band count", f"{path.name} is not a single band")
-    return values
+    return replace(native, values=values, band_axis=None)
 
 
 def _names(arrays: Mapping[str, Any]) -> str:

@@ -19,9 +19,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Lookup:
-    """Finds the sample a line of text means: an id, a stem or a path, with or without suffix."""
+    """Finds the sample a line of text means: an id, a stem or a path, with or without suffix.
+
+    `ids` are those of all samples a name may mean, `splits` (id -> split) come from their folders.
+    """
 
     ids: Mapping[str, tuple[str, ...]]
+    splits: Mapping[str, str]
     pairs: bool
 
     @classmethod
@@ -32,16 +36,26 @@ class Lookup:
             folded = [part.casefold() for part in sample.key]
             for name in ("/".join(folded), *folded[-1:], sample.id.casefold()):
                 found.setdefault(name, set()).add(sample.id)
-        return cls({name: tuple(sorted(ids)) for name, ids in found.items()}, kind == "mss")
+        splits = {sample.id: sample.split for sample in samples if sample.split}
+        ids = {name: tuple(sorted(ids)) for name, ids in found.items()}
+        return cls(ids, splits, kind == "mss")
 
-    def find(self, text: str) -> str | None:
-        """Return the id of the one sample meant, or None."""
+    def find(self, text: str, split: str | None = None) -> str | None:
+        """Return the id of the one sample meant, or None.
+
+        Of samples with the same name it is the one from the folder of the split that the text
+        names, else of the given split: train/0001 and test/0001 are two frames.
+        """
         for words in (text, text.split()[0] if text.split() else ""):
-            key = read_name(PurePath(words), pairs=self.pairs).key
-            folded = [part.casefold() for part in key]
+            said = read_name(PurePath(words), pairs=self.pairs)
+            folded = [part.casefold() for part in said.key]
             for name in ("/".join(folded), *folded[-1:], clean_id(words).casefold()):
-                if len(self.ids.get(name, ())) == 1:
-                    return self.ids[name][0]
+                ids = self.ids.get(name, ())
+                if len(ids) > 1:
+                    home = said.split or split
+                    ids = tuple(i for i in ids if i in self.splits and self.splits[i] == home)
+                if len(ids) == 1:
+                    return ids[0]
         return None
 
 
@@ -71,4 +85,6 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as text ({error}).") from error
+        raise InputError(
+            f"{path}: cannot be read as text ({error}). Save it as UTF-8, or remove it."
+        ) from error

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from smokegeo.bands import BandSet
 from smokegeo.cubes import make_cube
 from smokegeo.datasets.layout import IGNORE, Frame
-from smokegeo.labels import Place
 from smokegeo.prepare.faults import SampleFault
 from smokegeo.prepare.masks import Labelled, settle_masks
-from smokegeo.prepare.mosaic import split_mosaic
-from smokegeo.prepare.native import Native, squeezed
+from smokegeo.prepare.mosaic import split_mosaic, whole_blocks
+from smokegeo.prepare.native import Native, is_elsewhere, squeezed
 from smokegeo.sensors import Sensor, sensor
 
 #: Data types both GeoTIFF and torch can hold.
@@ -73,42 +72,48 @@ def load_frame(sample: Sample, expected: Expected) -> Loaded:
     masks = sample.source.read_masks()
     if not masks:
         raise SampleFault("no mask")
-    native = sample.source.read_image()
-    cube, form = _to_cube(native, expected)
+    native = _without_mosaic(sample.source.read_image(), expected)
+    cube = _to_cube(native, expected)
     height, width = cube.shape[1:]
     labelled = settle_masks(masks, (height, width))
-    _check_places(native.place, labelled.place)
+    if native.place and labelled.place and is_elsewhere(native.place, labelled.place):
+        raise SampleFault("mask lies elsewhere", "its georeference is not the image's")
     mask = labelled.mask
     if native.valid is not None:
         mask = np.where(native.valid, mask, np.uint8(IGNORE))
     frame = Frame(sample.id, cube, mask, sample.scene, sample.scenarios, labelled.votes)
-    return Loaded(frame, form, labelled)
+    return Loaded(frame, native.form, labelled)
 
 
-def _to_cube(native: Native, expected: Expected) -> tuple[xr.DataArray, str]:
-    values, form = squeezed(native.values), native.form
+def _without_mosaic(native: Native, expected: Expected) -> Native:
+    """Take a raw frame of the camera apart into bands; return any other as it is."""
+    raw = squeezed(native.values)
+    if raw.ndim != 2 or expected.kind != "hss":
+        return native
+    values, bands = split_mosaic(raw, expected.camera)
+    valid = None if native.valid is None else whole_blocks(native.valid, expected.camera)
+    return Native(values, f"raw mosaic ({native.form})", band_axis=0, bands=bands, valid=valid)
+
+
+def _to_cube(native: Native, expected: Expected) -> xr.DataArray:
+    values = squeezed(native.values)
     bands = expected.bands or native.bands or expected.default_bands
-    if values.ndim == 2 and expected.kind == "hss":
-        values, own = split_mosaic(values, expected.camera)
-        bands, form = expected.bands or own, f"raw mosaic ({form})"
-        native = Native(values, form, band_axis=0)
     if values.ndim != 3:
         shape = "x".join(map(str, native.values.shape))
         raise SampleFault("wrong band count", f"shape {shape}, {len(bands)} bands wanted")
     values = _storable(bands_first(values, native.band_axis, len(bands)))
     if native.valid is not None:
-        values = np.where(native.valid | np.isfinite(values), values, values.dtype.type(0))
+        values = np.where(native.valid, values, values.dtype.type(0))
     if not np.isfinite(values).all():
         count = int((~np.isfinite(values)).any(axis=0).sum())
         raise SampleFault("NaN or infinite values", f"{count} pixels")
     place = native.place
-    cube = make_cube(
+    return make_cube(
         values,
         bands,
         crs=None if place is None else place.crs,
         transform=None if place is None else place.transform,
     )
-    return cube, form
 
 
 def bands_first(values: NDArray[Any], band_axis: int | None, count: int) -> NDArray[Any]:
@@ -142,10 +147,3 @@ def _storable(values: NDArray[Any]) -> NDArray[Any]:
         if limits.min <= low and high <= limits.max:
             return values.astype(candidate)
     raise SampleFault("data type", f"{values.dtype} does not fit into a GeoTIFF")
-
-
-def _check_places(image: Place | None, mask: Place | None) -> None:
-    if image is None or mask is None:
-        return
-    if image.crs != mask.crs or not image.transform.almost_equals(mask.transform, 1e-6):
-        raise SampleFault("mask lies elsewhere", "its georeference is not the image's")

@@ -69,9 +69,16 @@ def _layers(native: Native, size: tuple[int, int]) -> list[NDArray[Any]]:
     stack = np.moveaxis(values, axis, 0)
     if len(stack) > _MAX_ANNOTATORS:
         raise SampleFault("mask shape", "x".join(map(str, values.shape)))
+    if native.form == "tif" and _is_grey(stack):
+        return [stack[0]]
     if native.form == "tif" and _is_tinted(stack):
         raise SampleFault("mask is ambiguous", "a colour picture, or annotators who saw nothing")
     return list(stack)
+
+
+def _is_grey(stack: NDArray[Any]) -> bool:
+    """Tell one mask drawn in white on black from annotators who agree."""
+    return len(stack) == 3 and int(stack.max()) == 255 and bool((stack == stack[:1]).all())
 
 
 def _annotator_axis(shape: tuple[int, ...], size: tuple[int, int]) -> int:

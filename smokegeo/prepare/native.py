@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,25 @@ def check_size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         raise SampleFault("unreadable", f"holds {dtype}, not numbers")
     if float(np.prod(shape, dtype=np.float64)) * dtype.itemsize > MAX_ARRAY_BYTES:
         raise SampleFault("too large", "x".join(map(str, shape)))
+
+
+def is_elsewhere(one: Place, other: Place) -> bool:
+    """Tell whether two images of the same size do not lie on each other."""
+    return one.crs != other.crs or not one.transform.almost_equals(other.transform, 1e-6)
+
+
+def shared_place(places: Iterable[Place | None]) -> Place | None:
+    """Return where the parts of an image lie; those that say so must agree."""
+    known = [place for place in places if place is not None]
+    if any(is_elsewhere(known[0], place) for place in known[1:]):
+        raise SampleFault("parts lie elsewhere", "their georeferences differ")
+    return known[0] if known else None
+
+
+def shared_valid(parts: Iterable[NDArray[np.bool_] | None]) -> NDArray[np.bool_] | None:
+    """Return (y, x), True where every part of an image has data; None if none declares nodata."""
+    known = [valid for valid in parts if valid is not None]
+    return np.logical_and.reduce(known) if known else None
 
 
 def squeezed(values: NDArray[Any]) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from smokegeo.prepare.faults import SampleFault
 from smokegeo.prepare.native import Native
 
 _FORMATS = ("PNG", "JPEG", "BMP")
+_BLACK = (0, 0, 0)
 
 
 def read_picture(path: Path) -> Native:
@@ -38,7 +39,10 @@ def read_picture(path: Path) -> Native:
 
 
 def read_label_picture(path: Path) -> Native:
-    """Read a mask picture; a palette of black and one colour means that colour, else indices."""
+    """Read a mask picture; a palette of black and one colour means that colour, else indices.
+
+    Of the colours that are used, or of the palette's own where only one is.
+    """
     native = read_picture(path)
     with Image.open(path, formats=_FORMATS) as image:
         palette = image.getpalette("RGB") if image.mode == "P" else None
@@ -47,9 +51,15 @@ def read_label_picture(path: Path) -> Native:
         indices = np.array(image)
     used = np.unique(indices).tolist()
     colours = [tuple(palette[3 * i : 3 * i + 3]) for i in used]
-    if len(used) == len(set(colours)) == 2 and (0, 0, 0) in colours:
-        smoke = used[1 - colours.index((0, 0, 0))]
+    if len(used) == len(set(colours)) == 2 and _BLACK in colours:
+        smoke = used[1 - colours.index(_BLACK)]
         indices = (indices == smoke).astype(np.uint8)
+    elif len(used) == 1:
+        known = {tuple(palette[i : i + 3]) for i in range(0, len(palette), 3)}
+        if colours == [_BLACK] and len(known) > 1:
+            indices = np.zeros_like(indices)
+        elif {_BLACK, *colours} == known:
+            indices = np.ones_like(indices)
     return Native(indices, native.form)
 
 

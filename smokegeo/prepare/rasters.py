@@ -19,7 +19,7 @@ from smokegeo.bands import BandSet
 from smokegeo.labels import Place
 from smokegeo.prepare.faults import SampleFault
 from smokegeo.prepare.names import ENVI_SUFFIXES
-from smokegeo.prepare.native import Native, check_size
+from smokegeo.prepare.native import Native, check_size, shared_place, shared_valid
 from smokegeo.rastermeta import raster_meta
 
 
@@ -33,13 +33,21 @@ def read_tiff(path: Path) -> Native:
             if len(pages) < 2:
                 return _read(src, "tif")
             check_size((len(pages), src.count, *src.shape), np.dtype(src.dtypes[0]))
-        layers = []
+        layers, places, valid = [], [], []
         for page in pages:
             with rasterio.open(f"GTIFF_DIR:{page}:{path}", driver="GTiff") as src:
                 layers.append(src.read())
+                places.append(_place(src))
+                valid.append(_valid(layers[-1], src.nodatavals))
     if len({layer.shape for layer in layers}) != 1:
         raise SampleFault("unreadable", f"{path.name}: its pages differ in size")
-    return Native(np.stack(layers), "multi-page tif")
+    return Native(
+        np.stack(layers),
+        "multi-page tif",
+        band_axis=0 if len(layers[0]) == 1 else None,
+        place=shared_place(places),
+        valid=shared_valid(valid),
+    )
 
 
 def read_envi(path: Path) -> Native:

@@ -14,7 +14,7 @@ from smokegeo.bandnames import parse_band_name
 from smokegeo.bands import Band, BandSet
 from smokegeo.datasets.layout import FrameRecord, finish_layout, grid_pitch, write_frame
 from smokegeo.errors import InputError, UsageError
-from smokegeo.files import atomic_folder, need_space
+from smokegeo.files import atomic_folder, check_replaceable, need_space
 from smokegeo.prepare.archive import unpacked
 from smokegeo.prepare.check import Checked, check_samples, check_together
 from smokegeo.prepare.divide import deal_splits, shipped_splits, split_facts
@@ -82,7 +82,7 @@ def prepare(kind: str, src: Path, dst: Path, options: Options | None = None) -> 
             root = cleanup.enter_context(unpacked(archives, dst))
         inner = only_folder(root)
         sums += 0 if inner == src else verify_sums(inner)
-        files = files_below(root, kind)
+        files = files_below(inner, kind)
         say_what_is_ignored(files)
         found = _find(root, files, kind)
         if not found.samples and not found.faults:
@@ -140,11 +140,7 @@ def _check_folders(src: Path, dst: Path, overwrite: bool) -> None:
     if dst.is_dir() and any(dst.iterdir()):
         if not overwrite:
             raise UsageError(f"{dst} exists already. Choose another folder or pass --overwrite.")
-        if not (dst / "dataset.json").is_file():
-            raise UsageError(
-                f"{dst} holds something else than a prepared dataset, and stays as it is. "
-                "Choose another folder."
-            )
+        check_replaceable(dst, ("dataset.json",))
     if (src / "dataset.json").is_file() and (src / "frames.csv").is_file():
         raise InputError(f"{src} is prepared already. Look at it with `smokegeo check {src}`.")
 

@@ -24,7 +24,10 @@ def verify_sums(root: Path, only: Path | None = None) -> int:
         expected = {path: digest for path, digest in _expected(root) if only in (None, path)}
         for path in expected:
             if not path.is_relative_to(root) or ".." in path.relative_to(root).parts:
-                raise InputError(f"{root} has a SHA-256 sum of {path}, which lies outside of it.")
+                raise InputError(
+                    f"{root} has a SHA-256 sum of {path}, which lies outside of it. Take its line "
+                    "out."
+                )
         wrong = list(_wrong(root, expected)) if expected else []
     except OSError as error:
         raise InputError(f"{error.filename or root}: cannot be read ({error.strerror}).") from error

@@ -113,7 +113,7 @@ def find_rows(files: Sequence[Path], kind: str) -> Found:
             small = list(_small_columns(table))
         except (OSError, ValueError) as error:
             raise InputError(
-                f"{path}: cannot be read as parquet ({deepest_cause(error)})."
+                f"{path}: cannot be read as parquet ({deepest_cause(error)}). Fetch it again."
             ) from error
         cursor = _Cursor(path)
         shard = re.sub(r"-of-\d+$", "", path.stem)

@@ -97,4 +97,6 @@ def _is_hidden(name: str) -> bool:
 
 
 def _refuse(error: OSError) -> NoReturn:
-    raise InputError(f"{error.filename}: cannot be read ({error.strerror}).") from error
+    raise InputError(
+        f"{error.filename}: cannot be read ({error.strerror}). Make it readable or move it away."
+    ) from error

@@ -108,5 +108,6 @@ def _unit(sample: np.ma.MaskedArray) -> float:
     if sample.dtype == np.uint8:
         return 255.0
     values = sample.compressed()
+    values = values[np.isfinite(values)]
     bright = float(np.quantile(values, 0.99)) if values.size else 1.0
     return 1.0 if bright <= 2.0 else 10000.0

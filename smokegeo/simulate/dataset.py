@@ -22,7 +22,7 @@ from smokegeo.datasets.layout import (
     grid_pitch,
     write_frame,
 )
-from smokegeo.datasets.splits import DEFAULT_RATIO, RATIOS, make_splits
+from smokegeo.datasets.splits import DEFAULT_RATIO, RATIOS, make_splits, warn_of_empty
 from smokegeo.errors import SmokegeoError, UsageError
 from smokegeo.files import atomic_folder, need_space
 from smokegeo.metrics import SCALES, scale_of
@@ -86,7 +86,9 @@ def simulate_dataset(
     spec = find_kind(plan.kind)
     pixels = plan.size[0] * plan.size[1]
     need_space(out, plan.count * pixels * (len(spec.bands) * spec.bytes_per_value + 2))
-    with atomic_folder(out, overwrite=overwrite) as root:
+    splits = _splits(plan)
+    with atomic_folder(out, overwrite=overwrite, marks=("dataset.json",)) as root:
+        warn_of_empty(splits)
         records: list[FrameRecord] = []
         agreement = Agreement((0,) * len(ANNOTATORS))
         videos = track(_videos(root, plan, workers), "simulated videos", _video_count(plan))
@@ -99,7 +101,7 @@ def simulate_dataset(
             plan.kind,
             spec.bands,
             records,
-            _splits(plan),
+            splits,
             {"simulated": True, "seed": plan.seed, **facts.to_dict()},
         )
     return facts

@@ -39,7 +39,8 @@ class Particles:
         """Return tau at a wavelength over the vertical tau at 550 nm."""
         angstrom, coarse = self.angstrom, self.coarse
         if wavelength_nm > THERMAL_NM:
-            # All particles are small against such waves: extinction falls at least as 1 / l.
+            # Smoke is small against such waves: extinction falls at least as 1 / l. Clouds and haze
+            # are treated alike, though real droplets are not small (docs/simulator.md, Limits).
             angstrom, coarse = max(angstrom, 1.0), 0.12 * coarse
         fine = (1 - self.coarse) * (wavelength_nm / REFERENCE_NM) ** -angstrom
         return float(self.air_mass * (fine + coarse))

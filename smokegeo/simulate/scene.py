@@ -79,7 +79,8 @@ def simulate_scene(
     need_space(out, width * height * (len(spec.bands) * spec.bytes_per_value + 1))
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(spec.code, 5)))
     place = frame_place(0, seed, (1, 1), spec.scene_pixel_m)
-    with atomic_folder(out, overwrite=overwrite) as root:
+    marks = ("scene.tif", "truth.geojson")
+    with atomic_folder(out, overwrite=overwrite, marks=marks) as root:
         stage, smoke = _prepare(spec, (height, width), rng)
         seen = _write_bands(root / "scene.tif", stage, smoke, spec.bands, place, rng)
         consensus = merge_masks(annotate(seen, rng))

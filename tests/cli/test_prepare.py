@@ -46,7 +46,7 @@ def test_says_what_it_found_where_it_lies_and_what_comes_next(run, src, tmp_path
         "sizes     16x12",
         "dtype     uint16",
         "masks     one per frame, values {0, 255}",
-        "splits    train 2, val 0, test 1 (dealt 6:2:2 by frame, seed 0)",
+        "splits    train 1, val 1, test 1 (dealt 6:2:2 by frame, seed 0)",
         "scenes    2",
         f"Dataset written to {tmp_path / 'dst'}.",
         f"Next: smokegeo check {tmp_path / 'dst'}",
@@ -329,6 +329,14 @@ def test_skip_faulty_writes_the_rest_and_says_loudly_what_is_missing(run, src, t
     assert [frame.id for frame in layout.frames] == ["a_02"]
     assert layout.facts["left_out"] == {"a_01": "no mask", "b_01": "no mask"}
     assert layout.split_ids("train") == ("a_02",)
+
+
+def test_splits_without_frames_are_told(run, src, tmp_path):
+    (src / "train.txt").write_text("a_01\na_02\n")
+    (src / "val.txt").write_text("")
+    result = run("prepare", "hss", src, tmp_path / "dst")
+    assert result.exit_code == 0, result.output
+    assert "Warning: no frame is in val and test; training needs train and val" in result.stderr
 
 
 def test_skip_faulty_does_not_write_an_empty_dataset(run, src, tmp_path):

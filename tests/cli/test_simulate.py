@@ -53,6 +53,8 @@ FAULTS = [
     (("--workers", "0"), 2, "--workers 0"),
     (("--seed", "-1"), 2, "seed -1"),
     (("--scene", "90x90", "--size", "40x40"), 2, "--scene takes"),
+    (("--scene", "90x90", "--count", "20"), 2, "--scene takes"),
+    (("--scene", "90x90", "--workers", "2"), 2, "--scene takes"),
     (("--scene", "4x4"), 2, "4x4"),
     (("--backgrounds", "nowhere"), 3, "nowhere is not a folder"),
     (("--count", "999999999999"), 5, "GB needed"),
@@ -71,11 +73,35 @@ def test_bad_input_is_one_line_and_leaves_nothing(run, tmp_path, options, code, 
 
 
 def test_an_existing_dataset_is_replaced_only_if_asked(run, tmp_path):
-    out = tmp_path / "data"
-    out.mkdir()
-    (out / "mine.txt").write_text("x")
-    refused = run("simulate", "hss", "--out", out, "--count", 1, *SMALL)
+    order = ("simulate", "hss", "--out", tmp_path / "data", *SMALL, "--count")
+    assert run(*order, 1).exit_code == 0
+    refused = run(*order, 3)
     assert refused.exit_code == 2
     assert "--overwrite" in refused.stderr
-    assert run("simulate", "hss", "--out", out, "--count", 1, *SMALL, "--overwrite").exit_code == 0
-    assert not (out / "mine.txt").exists()
+    assert run(*order, 3, "--overwrite").exit_code == 0
+    assert len(load_layout(tmp_path / "data").frames) == 3
+
+
+@pytest.mark.parametrize("options", [("--count", 1, *SMALL), ("--scene", "32x32")])
+def test_overwrite_spares_what_was_not_simulated(run, tmp_path, options):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    result = run("simulate", "hss", "--out", tmp_path, *options, "--overwrite")
+    assert result.exit_code == 2
+    assert "stays as it is. Choose another folder." in result.stderr
+    assert (tmp_path / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize("where", [".", "images"])
+def test_overwrite_spares_the_backgrounds(run, tmp_path, where):
+    out = tmp_path / "data"
+    order = ("simulate", "hss", "--out", out, "--count", 1, *SMALL)
+    run(*order)
+    result = run(*order, "--backgrounds", out / where, "--overwrite")
+    assert result.exit_code == 2
+    assert f"lies in --out {out}" in result.stderr
+    assert (out / "images" / "hss-00000.tif").exists()
+
+
+def test_a_split_without_frames_is_told(run, tmp_path):
+    result = run("simulate", "hss", "--out", tmp_path / "d", "--count", 1, *SMALL)
+    assert "no frame is in val and test" in result.stderr

@@ -262,14 +262,14 @@ class TestLoadErrors:
 
     def test_another_kind(self, tmp_path):
         write_dataset(tmp_path, [frame()])
-        with pytest.raises(InputError, match="holds a mss dataset, not hss"):
+        with pytest.raises(InputError, match=r"holds a mss dataset, not hss\. Name that kind"):
             load_layout(tmp_path, "hss")
 
     def test_a_later_format(self, tmp_path):
         write_dataset(tmp_path, [frame()])
         head = json.loads((tmp_path / "dataset.json").read_text())
         (tmp_path / "dataset.json").write_text(json.dumps({**head, "format": 99}))
-        with pytest.raises(InputError, match="format 99"):
+        with pytest.raises(InputError, match=r"format 99, .*\. Make it again"):
             load_layout(tmp_path)
 
     @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ class TestLoadErrors:
     def test_a_missing_frame_table_is_refused(self, tmp_path):
         write_dataset(tmp_path, [frame()])
         (tmp_path / "frames.csv").unlink()
-        with pytest.raises(InputError, match="is damaged"):
+        with pytest.raises(InputError, match=r"is damaged .*\. Copy or make it again\."):
             load_layout(tmp_path)
 
     @pytest.mark.parametrize("name", ["splits/train.txt", "checksums.sha256", "frames.csv"])

@@ -145,6 +145,16 @@ def test_shipped_splits_that_keep_scenes_together_need_no_word(make_dataset, cap
     assert not caplog.messages
 
 
+def test_a_split_without_frames_is_refused_and_the_others_named(make_dataset):
+    layout = make_dataset(10)
+    (layout.root / "splits" / "val.txt").write_text("")
+    with pytest.raises(InputError, match=r"no frames of val, only train, test\. Make the dataset"):
+        HSS(layout.root, "val")
+    few = make_dataset(2, name="two", ship_splits=False)
+    with pytest.raises(InputError, match=r"2 frames leave the test split empty\. Add frames"):
+        HSS(few.root, "test")
+
+
 def test_overlapping_shipped_splits_are_refused(make_dataset):
     layout = make_dataset(10)
     train = (layout.root / "splits" / "train.txt").read_text()

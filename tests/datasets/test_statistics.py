@@ -77,13 +77,34 @@ def test_invalid_pixels_do_not_count(make_dataset):
     assert np.allclose(got.mean, values[:, valid].mean(axis=1))
 
 
+def test_ignored_pixels_without_data_do_not_count_but_dark_ones_do(make_dataset):
+    layout = make_dataset(1, ship_splits=False)
+    (record,) = layout.frames
+    with (
+        rasterio.open(layout.image(record.id), "r+") as image,
+        rasterio.open(layout.mask(record.id), "r+") as mask,
+    ):
+        values, labels = image.read(), mask.read()
+        values[:, 2:9] = 0
+        values[7, 5] = 1
+        labels[:, 4:12] = 255
+        image.write(values)
+        mask.write(labels)
+    empty = (values == 0).all(axis=0) & (labels[0] == 255)
+    assert empty.sum() == 4 * 40
+    for bands in (layout.bands, layout.bands.subset(["600nm"])):
+        got = band_statistics(layout, [record.id], bands)
+        assert got.pixels == (~empty).sum()
+    assert np.allclose(got.mean[0], values[0][~empty].mean())
+
+
 def test_a_split_without_valid_pixels_is_refused(make_dataset):
     layout = make_dataset(1, ship_splits=False)
     (record,) = layout.frames
     with rasterio.open(layout.image(record.id), "r+") as dst:
         dst.write(np.zeros_like(dst.read()))
         dst.nodata = 0
-    with pytest.raises(InputError, match="no valid pixel"):
+    with pytest.raises(InputError, match=r"no valid pixel.*\. Add frames with data"):
         band_statistics(layout, [record.id], layout.bands)
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gzip
 import io
+import shutil
 import stat
 import struct
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 from prepare.native_files import IDS, folder, write_npy
 
-from smokegeo.errors import InputError
-from smokegeo.prepare.archive import Limits, extract
+from smokegeo.errors import InputError, OutputError
+from smokegeo.prepare.archive import Limits, extract, unpacked
 from smokegeo.prepare.run import prepare
 
 SMALL = Limits(total_bytes=50_000, members=20, ratio=10, free_bytes=10_000)
@@ -172,6 +174,16 @@ def test_an_archive_is_prepared_like_its_folder_and_cleaned_up(suffix, tmp_path)
     )
 
 
+@pytest.mark.parametrize("top", ["HSSDataset", "data", ""])
+def test_an_archive_of_both_kinds_gives_the_kind_asked_for(top, tmp_path):
+    plain = tmp_path / "plain"
+    write_npy(folder(plain, top, "HSS"))
+    folder(plain, top, "MSS", "rgb").joinpath("x.png").write_bytes(b"of the other kind")
+    archive = shutil.make_archive(str(tmp_path / "data"), "zip", plain)
+    done = prepare("hss", Path(archive), tmp_path / "dst")
+    assert done.facts["samples"] == len(IDS)
+
+
 def test_a_folder_of_archives_is_unpacked_each_into_its_name(tmp_path):
     plain = write_npy(folder(tmp_path, "plain"))
     src = folder(tmp_path, "src")
@@ -188,6 +200,25 @@ def test_a_fault_inside_an_archive_leaves_no_temporary_folder(tmp_path):
     with pytest.raises(InputError, match="no mask: x"):
         prepare("hss", archive, tmp_path / "dst")
     assert [path.name for path in tmp_path.iterdir()] == ["data.zip"]
+
+
+def test_an_archive_with_a_password_is_to_be_unpacked_by_its_owner(tmp_path):
+    archive = zip_with(tmp_path / "data.zip", ("images/x.npy", b"secret"))
+    content = bytearray(archive.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(signature) + offset] |= 1
+    archive.write_bytes(content)
+    with pytest.raises(InputError, match=r"cannot be unpacked .*password.*\. Unpack it yourself"):
+        extract(archive, folder(tmp_path, "out"))
+
+
+def test_a_place_where_nothing_can_be_unpacked_is_told_with_a_remedy(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
+    with pytest.raises(OutputError, match=r"\(Permission denied\)\. Choose another folder"):
+        unpacked([], tmp_path / "dst").__enter__()
 
 
 def test_a_gzip_with_a_wrong_checksum_is_refused(tmp_path):

@@ -13,6 +13,7 @@ from smokegeo.datasets.layout import load_layout
 from smokegeo.errors import InputError
 from smokegeo.prepare.names import Role, frame_number, natural, read_name, scene_of
 from smokegeo.prepare.run import Options, prepare
+from smokegeo.prepare.walk import files_below
 
 
 @pytest.fixture
@@ -107,6 +108,60 @@ def test_shipped_lists_decide_the_splits(where, src, tmp_path):
         ("a_01",),
     ]
     assert done.facts["splits_from"] == "lists of the data"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0001",
+        "0001.npy",
+        "images/0001.npy masks/0001.png",
+        "{}/0001",
+        "{}/0001.npy",
+        "{}/images/0001.npy",
+        "./{}/images/0001.npy",
+    ],
+)
+def test_lists_of_splits_that_reuse_names_mean_their_own(line, src, tmp_path):
+    for split in ("train", "val", "test"):
+        save(src, f"{split}/images/0001.npy")
+        save(src, f"{split}/masks/0001.png")
+        (src / f"{split}.txt").write_text(line.format(split) + "\n")
+    prepare("hss", src, tmp_path / "dst")
+    layout = load_layout(tmp_path / "dst")
+    for split in ("train", "val", "test"):
+        assert layout.split_ids(split) == (f"{split}-0001",)
+
+
+def test_a_line_that_names_a_folder_means_it_whatever_the_list(src, tmp_path):
+    for split in ("train", "test"):
+        save(src, f"{split}/images/0001.npy")
+        save(src, f"{split}/masks/0001.png")
+    (src / "train.txt").write_text("test/0001.npy\n")
+    (src / "test.txt").write_text("train/0001.npy\n")
+    (src / "scenarios.csv").write_text("train/0001.npy,early_stage\n0001,complex_shape\n")
+    prepare("hss", src, tmp_path / "dst")
+    layout = load_layout(tmp_path / "dst")
+    assert layout.split_ids("train") == ("test-0001",)
+    assert {frame.id: frame.scenarios for frame in layout.frames} == {
+        "test-0001": (),
+        "train-0001": ("early_stage",),
+    }
+
+
+def test_lists_and_tables_that_cannot_be_read_are_refused_with_a_remedy(src, tmp_path):
+    write_npy(src)
+    (src / "train.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"train.txt: cannot be read as text .*\. Save it as"):
+        prepare("hss", src, tmp_path / "dst")
+    (src / "all.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputError, match=r"cannot be read as parquet .*\. Fetch it again\."):
+        prepare("hss", src, tmp_path / "dst")
+
+
+def test_a_folder_that_cannot_be_walked_is_refused_with_a_remedy(tmp_path):
+    with pytest.raises(InputError, match=r"cannot be read \(No such .*\)\. Make it readable"):
+        files_below(tmp_path / "gone", "hss")
 
 
 def test_trainval_without_train_is_train_less_val(src, tmp_path):

@@ -163,6 +163,99 @@ def test_pixels_without_data_are_ignored(src, tmp_path):
     assert np.isfinite(pixels(done.root, "x")).all()
 
 
+def test_no_number_that_stands_for_missing_data_is_left(src, tmp_path):
+    values = cube("x").astype(np.int16)
+    values[3, 2, 1] = -9999
+    write_tif(folder(src, "images") / "x.tif", values, nodata=-9999)
+    Image.fromarray(mask("x")).save(folder(src, "masks") / "x.png")
+    done = prepare("hss", src, tmp_path / "dst")
+    values[:, 2, 1] = 0
+    np.testing.assert_array_equal(pixels(done.root, "x"), values)
+    assert (labels(done.root, "x") == 255).sum() == 1
+
+
+HERE = {"crs": CRS.from_epsg(32633), "transform": from_origin(5e5, 5e6, 10, 10)}
+ELSEWHERE = {**HERE, "transform": from_origin(6e5, 5e6, 10, 10)}
+
+
+def write_pair(root, first, second):
+    write_tif(folder(root, "rgb") / "x.tif", cube("x")[:3], **first)
+    write_tif(folder(root, "thermal") / "x.tif", cube("x")[3:4], **second)
+
+
+def write_bands(root, first, second):
+    for nm, band, profile in zip((600, 700), cube("x")[:2], (first, second), strict=True):
+        write_tif(folder(root, "images", "x") / f"{nm}nm.tif", band[None], **profile)
+
+
+def write_pages(root, first, second):
+    write_tif(folder(root, "images") / "x.tif", cube("x")[:1], **first)
+    bands = cube("x")[1:]
+    for band, profile in zip(bands, (second, *[{}] * (len(bands) - 1)), strict=True):
+        page = {**profile, "APPEND_SUBDATASET": "YES"}
+        write_tif(root / "images" / "x.tif", band[None], **page)
+
+
+#: Name -> (kind, writer of a frame in parts, the number of bands).
+PARTS = {
+    "RGB and thermal": ("mss", write_pair, 4),
+    "a file per band": ("hss", write_bands, 2),
+    "pages": ("hss", write_pages, 25),
+}
+
+
+@pytest.mark.parametrize("form", PARTS)
+def test_frames_in_parts_keep_their_place_and_ignore_missing_data(form, src, tmp_path):
+    kind, write, count = PARTS[form]
+    x = cube("x")
+    first, second = (2, 3), (8, 5)
+    last = 3 if kind == "mss" else 1
+    write(src, {**HERE, "nodata": x[0][first]}, {**HERE, "nodata": x[last][second]})
+    Image.fromarray(mask("x")).save(folder(src, "masks") / "x.png")
+    done = prepare(kind, src, tmp_path / "dst")
+    image = read_cube(done.root / "images" / "x.tif")
+    assert (image.rio.crs, image.rio.transform()) == tuple(HERE.values())
+    for pixel in (first, second):
+        assert labels(done.root, "x")[pixel] == 255
+        assert not image.values[(slice(None), *pixel)].any()
+    kept = labels(done.root, "x") != 255
+    assert kept.any()
+    np.testing.assert_array_equal(image.values[:, kept], x[:count, kept])
+
+
+@pytest.mark.parametrize("form", PARTS)
+def test_a_frame_whose_parts_lie_elsewhere_is_refused(form, src, tmp_path):
+    kind, write, _ = PARTS[form]
+    write(src, HERE, ELSEWHERE)
+    Image.fromarray(mask("x")).save(folder(src, "masks") / "x.png")
+    with pytest.raises(InputError, match="parts lie elsewhere: x"):
+        prepare(kind, src, tmp_path / "dst")
+
+
+def test_a_block_of_a_raw_mosaic_that_lacks_a_pixel_is_ignored(src, tmp_path):
+    raw = raw_mosaic("x") + 1
+    raw[sensor("ximea_sm5x5_nir").mosaic.skip_rows + 5 * 2 + 4, 5 * 3 + 1] = 0
+    raw[0, 0] = 0  # before the first block
+    write_tif(folder(src, "raw") / "x.tif", raw[None], nodata=0)
+    Image.fromarray(mask("x")).save(folder(src, "masks") / "x.png")
+    done = prepare("hss", src, tmp_path / "dst")
+    expected = mask("x")
+    expected[2, 3] = 255
+    np.testing.assert_array_equal(labels(done.root, "x"), expected)
+    assert not pixels(done.root, "x")[:, 2, 3].any()
+    np.testing.assert_array_equal(pixels(done.root, "x")[:, 3], cube("x")[:, 3] + 1)
+
+
+def test_frames_of_different_pixel_size_are_refused_not_resampled(src, tmp_path):
+    for name, size in (("a", 10), ("b", 20)):
+        here = {**HERE, "transform": from_origin(5e5, 5e6, size, size)}
+        write_tif(folder(src, "images") / f"{name}.tif", cube("x"), **here)
+        Image.fromarray(mask("x")).save(folder(src, "masks") / f"{name}.png")
+    with pytest.raises(InputError, match=r"10 x 10 \(a\), 20 x 20 \(b\)\. Warp .*gdalwarp"):
+        prepare("hss", src, tmp_path / "dst")
+    assert not (tmp_path / "dst").exists()
+
+
 def test_frames_with_and_without_place_are_not_mixed(src, tmp_path):
     here = {"crs": CRS.from_epsg(32633), "transform": from_origin(5e5, 5e6, 10, 10)}
     write_npy(src)

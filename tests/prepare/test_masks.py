@@ -49,6 +49,22 @@ PICTURES = {
         palette(WITH_IGNORED, [(0, 0, 0), (128, 0, 0)] + [(1, 2, 3)] * 253 + [(224, 224, 192)]),
         WITH_IGNORED,
     ),
+    "palette, black last, no smoke": (
+        palette(SMOKE * 0 + 1, [(255, 0, 0), (0, 0, 0)]),
+        SMOKE * 0,
+    ),
+    "palette, black last, all smoke": (
+        palette(SMOKE * 0, [(255, 0, 0), (0, 0, 0)]),
+        SMOKE * 0 + 1,
+    ),
+    "palette, black first, all smoke": (
+        palette(SMOKE * 0 + 1, [(0, 0, 0), (128, 0, 0)]),
+        SMOKE * 0 + 1,
+    ),
+    "palette that is all black, all smoke": (
+        palette(SMOKE * 0 + 1, [(0, 0, 0), (0, 0, 0)]),
+        SMOKE * 0 + 1,
+    ),
     "white on black in RGB": (colour(SMOKE, (255, 255, 255)), SMOKE),
     "red on black": (colour(SMOKE, (200, 10, 10)), SMOKE),
     "white in RGBA": (colour(SMOKE, (255, 255, 255)).convert("RGBA"), SMOKE),
@@ -135,6 +151,22 @@ def test_a_red_tif_is_not_taken_for_three_annotators(src, tmp_path):
     write_tif(src / "masks" / "x.tif", np.stack([SMOKE * 255, SMOKE * 0, SMOKE * 0]))
     with pytest.raises(InputError, match="mask is ambiguous: x"):
         prepare("hss", src, tmp_path / "dst")
+
+
+def test_a_tif_white_on_black_in_three_colours_is_one_mask(src, tmp_path):
+    write_tif(src / "masks" / "x.tif", np.stack([SMOKE * 255] * 3))
+    done = prepare("hss", src, tmp_path / "dst")
+    np.testing.assert_array_equal(read_labels(done.root / "masks" / "x.tif").values, SMOKE)
+    assert done.facts["annotators"] == [1]
+    assert not (done.root / "votes").exists()
+
+
+@pytest.mark.parametrize("values", [SMOKE, SMOKE * 0])
+def test_annotators_who_agree_stay_three(values, src, tmp_path):
+    write_tif(src / "masks" / "x.tif", np.stack([values] * 3))
+    done = prepare("hss", src, tmp_path / "dst")
+    assert done.facts["annotators"] == [3]
+    assert (done.root / "votes").exists()
 
 
 def test_annotators_masks_go_before_the_merged_one(src, tmp_path):

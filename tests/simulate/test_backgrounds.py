@@ -95,6 +95,14 @@ def test_gaps_in_the_data_are_avoided(tmp_path):
         found.crop((60, 60), np.random.default_rng(0))
 
 
+def test_undeclared_nan_does_not_change_the_unit(tmp_path):
+    values = stripes(1, np.float32).copy()
+    values[:, :, :10] = np.nan
+    raster(tmp_path / "a.tif", values)
+    view = find_backgrounds(tmp_path, BANDS, SHAPE).crop(SHAPE, np.random.default_rng(0))
+    assert view.radiance(BANDS[2]).min() == pytest.approx(0.1)
+
+
 def test_a_thermal_band_need_not_be_there(tmp_path):
     mss = sensor("mss").bands
     raster(tmp_path / "a.tif", stripes(255, np.uint8)[:3], BandSet(mss.bands[:3]))

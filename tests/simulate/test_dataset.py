@@ -154,8 +154,28 @@ def test_an_existing_folder_is_kept_unless_told(tmp_path):
     with pytest.raises(UsageError, match="exists"):
         simulate_dataset(tmp_path / "data", replace(PLAN, count=1))
     assert [p.name for p in tmp_path.iterdir()] == ["data"]
-    simulate_dataset(tmp_path / "data", replace(PLAN, count=1), overwrite=True)
-    assert not (tmp_path / "data" / "mine.txt").exists()
+
+
+def test_only_a_dataset_or_an_empty_folder_is_overwritten(tmp_path):
+    plan, out = replace(PLAN, count=1), tmp_path / "data"
+    out.mkdir()
+    simulate_dataset(out, plan, overwrite=True)
+    (out / "mine.txt").write_text("x")
+    simulate_dataset(out, plan, overwrite=True)
+    assert not (out / "mine.txt").exists()
+    (out / "dataset.json").unlink()
+    before = tree(out)
+    with pytest.raises(UsageError, match="stays as it is"):
+        simulate_dataset(out, plan, overwrite=True)
+    assert tree(out) == before
+
+
+@pytest.mark.parametrize(("count", "told"), [(2, True), (3, False)])
+def test_a_split_without_frames_is_told(tmp_path, caplog, count, told):
+    simulate_dataset(tmp_path / "data", replace(PLAN, count=count))
+    assert ("no frame is in" in caplog.text) == told
+    layout = load_layout(tmp_path / "data")
+    assert all(layout.split_ids(name) for name in ("train", "val", "test")) != told
 
 
 def test_a_dataset_that_cannot_fit_is_refused_at_once(tmp_path):

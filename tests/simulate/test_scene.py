@@ -89,6 +89,18 @@ def test_other_kinds_give_scenes_with_their_bands(tmp_path, kind):
         assert src.crs.is_projected
 
 
+def test_only_a_scene_is_overwritten(tmp_path):
+    out = tmp_path / "out"
+    simulate_scene(out, "satellite", (32, 32), 0)
+    simulate_scene(out, "satellite", (40, 32), 0, overwrite=True)
+    with rasterio.open(out / "scene.tif") as src:
+        assert src.width == 40
+    (out / "truth.geojson").unlink()
+    with pytest.raises(UsageError, match=r"no truth\.geojson.* stays as it is"):
+        simulate_scene(out, "satellite", (32, 32), 0, overwrite=True)
+    assert (out / "scene.tif").exists()
+
+
 def test_a_tiny_scene_is_refused(tmp_path):
     with pytest.raises(UsageError, match="8x8"):
         simulate_scene(tmp_path / "out", "satellite", (8, 8), 0)
