@@ -99,7 +99,8 @@ KINDS = {
         "Smoke seen by drones and mountain cameras: red, green, blue and heat, or colour alone.",
         lambda folder: [*read_photos(folder), *read_aerial(folder, judging=False)],
         lambda n, seed, have, size, easy: mss_sample(n, seed, have, size, easy=easy),
-        {"min_bands": 3, "heat": "celsius"},
+        # Photographs of the training have 512 rows, and were seen at half to twice their size.
+        {"min_bands": 3, "heat": "celsius", "side_px": 640},
         part_share=0.3,
     ),
     "hss": Kind(

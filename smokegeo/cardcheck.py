@@ -61,7 +61,7 @@ def _input_faults(card: Card) -> Iterator[str]:
     for name in ("limit", "full"):
         if facts.get(name) is not None and not (_is_number(facts[name]) and facts[name] > 0):
             yield f"{name} {facts[name]!r} is no number above 0"
-    for name in ("min_bands", "zoom_bands"):
+    for name in ("min_bands", "zoom_bands", "side_px"):
         if not _is_whole(facts.get(name, 1)):
             yield f"{name} {facts[name]!r} is no whole number"
     if facts.get("heat") not in (None, *_HEAT):

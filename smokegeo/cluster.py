@@ -159,10 +159,10 @@ def _sweep_rows(plan: Plan, effort: Effort, first: int, last: int) -> tuple[Line
 def _engine(plan: Plan, effort: Effort) -> Engine:
     """Return the worker's engine for a model, loaded once."""
     available = plan.recipe.available
-    key = (str(plan.fit.path), plan.fit.card.sha256, available, effort)
+    key = (str(plan.fit.path), plan.fit.card.sha256, available, effort, plan.reduction)
     if key not in _engines:
         _engines.clear()
-        _engines[key] = Engine(plan.fit, effort.resolved(), available)
+        _engines[key] = Engine(plan.fit, effort.resolved(), available, plan.reduction)
     return _engines[key]
 
 

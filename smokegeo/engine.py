@@ -84,11 +84,18 @@ def pick_device(name: str) -> str:
 class Engine:
     """A loaded model that turns tiles (B, channels, H, W) into whole-number smoke.
 
-    `available` says which channels are there; by default those of the bands the scene has.
+    `available` says which channels are there; by default those of the bands the scene has. Tiles
+    are seen at one part in `reduction` of their size.
     """
 
-    def __init__(self, fit: Fit, effort: Effort, available: Sequence[bool] | None = None) -> None:
-        self.effort = effort
+    def __init__(
+        self,
+        fit: Fit,
+        effort: Effort,
+        available: Sequence[bool] | None = None,
+        reduction: int = 1,
+    ) -> None:
+        self.effort, self.reduction = effort, reduction
         self.card = fit.card
         zooms = self.card.zooms_for(len(fit.used))
         self.zooms = zooms[:1] if effort.fast else zooms
@@ -128,7 +135,9 @@ class Engine:
         total = torch.zeros((), device=x.device)
         for turns, mirrored in views:
             turned = torch.rot90(x.flip(3) if mirrored else x, turns, (2, 3)).contiguous()
-            smoke = smoke_seen(self._network, turned, available, self.zooms, self.card.smoke)
+            smoke = smoke_seen(
+                self._network, turned, available, self.zooms, self.card.smoke, self.reduction
+            )
             smoke = torch.rot90(smoke, -turns, (1, 2))
             total = total + (smoke.flip(2) if mirrored else smoke)
         mean = total / len(views)

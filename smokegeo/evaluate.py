@@ -11,6 +11,7 @@ from torch import Tensor
 
 from smokegeo.bands import Matching, match_bands
 from smokegeo.blanks import fill_blanks
+from smokegeo.datasets.layout import FRAME_CRS
 from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.datasets.transforms import without_value
 from smokegeo.errors import ModelError
@@ -54,8 +55,10 @@ def probabilities(
     for query in track(queries, "scoring", len(queries)):
         sample = dataset[query]
         channels, available = channels_of(sample, card, matching)
+        reduction = reduction_of(dataset, card, channels)
         with torch.inference_mode():
-            smoke = smoke_seen(network, channels, available, zooms, card.smoke)[0].numpy()
+            seen = smoke_seen(network, channels, available, zooms, card.smoke, reduction)
+        smoke = seen[0].numpy()
         record = dataset.records[int(sample["frame"])]
         yield record.id, record.scenarios, smoke, sample["mask"].numpy()
 
@@ -83,6 +86,12 @@ def channels_of(
     fill_blanks(channels, valid)
     ready = torch.from_numpy(recipe.cut(channels))[None]
     return ready, None if all(recipe.available) else torch.tensor([recipe.available])
+
+
+def reduction_of(dataset: SmokeDataset, card: Card, channels: Tensor) -> int:
+    """Return to one part in how many of its size a frame is brought, as `predict` would."""
+    height, width = channels.shape[2:]
+    return card.reduction_for(width, height) if dataset.crs == FRAME_CRS else 1
 
 
 def matched(model: Model, dataset: SmokeDataset) -> Matching:

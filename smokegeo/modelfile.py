@@ -30,6 +30,8 @@ FORMAT = 1
 SUFFIX = ".safetensors"
 _KEY = "smokegeo_card"
 _MAX_HEADER_BYTES = 100_000_000
+#: Pictures are brought to one part in this many of their size at most.
+_MOST_REDUCED = 16
 #: What torch, timm and we raise when card and weights do not belong together.
 _UNFIT = (
     KeyError,
@@ -94,6 +96,14 @@ class Card:
     def zooms_for(self, bands: int) -> tuple[int, ...]:
         """Return those for a scene with so many of the bands: with few, detail may mislead."""
         return self.zooms if bands >= int(self.input.get("zoom_bands", 1)) else self.zooms[:1]
+
+    def reduction_for(self, width: int, height: int) -> int:
+        """Return to one part in how many of its size a picture without a place is to be brought.
+
+        Cameras have many more pixels than the pictures of a training; see `smokegeo.zoom`.
+        """
+        most = self.input.get("side_px")
+        return 1 if most is None else min(_MOST_REDUCED, -(-min(width, height) // int(most)))
 
     def doubt_for(self, bands: int) -> str | None:
         """Return what is known to be worse in a scene with so many of the bands, if anything."""

@@ -56,6 +56,16 @@ class Outline:
     min_area_m2: float = 0.0
     simplify_px: float = 0.0
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is noted of it in a result's metadata, beside the threshold."""
+        return {
+            "edges": self.edges,
+            "core": self.core,
+            "min_area_m2": self.min_area_m2,
+            "simplify_px": self.simplify_px,
+        }
+
 
 @dataclass(frozen=True)
 class Request:
@@ -192,13 +202,19 @@ def _decide(scene: Scene, request: Request) -> Prepared:
         trusted=scaling.trusted,
         limit=card.limit,
     )
-    tile = request.tile_px or card.tile_px
-    overlap = min(card.overlap_px, tile // 4) if request.overlap_px is None else request.overlap_px
+    whole = scene.entire
+    reduction = card.reduction_for(whole.width, whole.height) if scene.crs is None else 1
+    if reduction > 1:
+        log.info("%s: looked at at 1/%d of its size", scene.name, reduction)
+    tile = request.tile_px or card.tile_px * reduction
+    overlap = request.overlap_px
+    if overlap is None:
+        overlap = min(card.overlap_px * reduction, tile // 4)
     around, wanted = scene.grown(overlap)
     grid = Grid(around.width, around.height, tile, overlap)
     threshold = card.threshold if request.outline.threshold is None else request.outline.threshold
-    engine = Engine(fit, request.effort.resolved(), recipe.available)
-    plan = Plan(around, fit, recipe, grid, wanted, scaling.words)
+    engine = Engine(fit, request.effort.resolved(), recipe.available, reduction)
+    plan = Plan(around, fit, recipe, grid, wanted, scaling.words, reduction=reduction)
     return Prepared(plan, engine, threshold)
 
 
@@ -260,7 +276,7 @@ def provenance(plan: Plan, threshold: float, request: Request) -> dict[str, str]
 
     Neither time nor path is in it: the same input makes the same file, anywhere.
     """
-    scene, fit, outline = plan.part, plan.fit, request.outline
+    scene, fit = plan.part, plan.fit
     known = fit.matching.available
     return {
         "software": f"smokegeo {__version__}",
@@ -275,10 +291,7 @@ def provenance(plan: Plan, threshold: float, request: Request) -> dict[str, str]
         "threshold": f"{threshold:g}",
         "options": json.dumps(
             {
-                "edges": outline.edges,
-                "core": outline.core,
-                "min_area_m2": outline.min_area_m2,
-                "simplify_px": outline.simplify_px,
+                **request.outline.options,
                 "tile": request.tile_px,
                 "overlap": request.overlap_px,
                 "tta": request.effort.tta,
@@ -318,7 +331,7 @@ def fingerprint(ready: Prepared) -> Mapping[str, Any]:
             recipe.present.tolist(),
             recipe.limit,
         ],
-        "tiles": [plan.grid.tile_px, plan.grid.overlap_px],
+        "tiles": [plan.grid.tile_px, plan.grid.overlap_px, plan.reduction],
         "network": [effort.device, effort.backend, effort.tta, effort.fast],
         "version": __version__,
     }

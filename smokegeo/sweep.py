@@ -25,7 +25,8 @@ class Plan:
 
     `scene` may be larger than the part of it that is wanted, so that the part's edges are seen with
     what lies around them. `units` are what its numbers were taken for, `warnings` what was said of
-    it on the way: whoever gets the result should know both.
+    it on the way: whoever gets the result should know both. Tiles are seen at one part in
+    `reduction` of their size.
     """
 
     scene: Scene
@@ -35,6 +36,7 @@ class Plan:
     wanted: Box | None = None
     units: str = ""
     warnings: tuple[str, ...] = ()
+    reduction: int = 1
 
     @property
     def part(self) -> Scene:

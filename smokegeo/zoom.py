@@ -1,4 +1,8 @@
-"""Look at an image enlarged, too: plumes of few pixels are lost at a quarter of its resolution."""
+"""Look at an image enlarged, too, or reduced: networks know smoke of some sizes only.
+
+Plumes of few pixels are lost at a quarter of the resolution; and in a photograph of ten times as
+many pixels as those of the training smoke is so large that no tile shows more than its inside.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +20,40 @@ def smoke_seen(
     available: Tensor | None,
     zooms: Sequence[int],
     place: int = 1,
+    reduction: int = 1,
 ) -> Tensor:
     """Return the smoke (B, H, W) in images (B, C, H, W): the most that is seen with any zoom.
 
-    `place` is that of smoke among the network's classes.
+    `place` is that of smoke among the network's classes; images are first brought to one part in
+    `reduction` of their size.
     """
-    return reduce(
+    seen = reduced(images, reduction)
+    smoke = reduce(
         torch.maximum,
         (
-            shrink(network(enlarge(images, zoom), available).softmax(dim=1)[:, place], zoom)
+            shrink(network(enlarge(seen, zoom), available).softmax(dim=1)[:, place], zoom)
             for zoom in zooms
         ),
     )
+    return restored(smoke, reduction, images.shape[2:])
+
+
+def reduced(images: Tensor, factor: int) -> Tensor:
+    """Return images (B, C, H, W) at one part in `factor` of their size: means of pixels."""
+    if factor == 1:
+        return images
+    height, width = images.shape[2:]
+    # The last pixels are repeated where the sides are no multiples.
+    beyond = (0, -width % factor, 0, -height % factor)
+    return F.avg_pool2d(F.pad(images, beyond, mode="replicate"), factor)
+
+
+def restored(smoke: Tensor, factor: int, shape: Sequence[int]) -> Tensor:
+    """Return maps (B, h, w) of reduced images at the size (H, W) these came from."""
+    if factor == 1:
+        return smoke
+    large = F.interpolate(smoke[:, None], scale_factor=factor, mode="bilinear")
+    return large[:, 0, : shape[0], : shape[1]]
 
 
 def enlarge(images: Tensor, zoom: int) -> Tensor:

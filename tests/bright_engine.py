@@ -30,8 +30,10 @@ class BrightEngine:
     seconds_per_tile: ClassVar[float] = 0.0
     started: ClassVar[Path | None] = None  # made when the second tile begins: work is under way
 
-    def __init__(self, fit: Fit, effort: Effort, available: object = None) -> None:
-        self.effort, self.card, self.zooms = effort, fit.card, (1,)
+    def __init__(
+        self, fit: Fit, effort: Effort, available: object = None, reduction: int = 1
+    ) -> None:
+        self.effort, self.card, self.zooms, self.reduction = effort, fit.card, (1,), reduction
         self.calls = 0
 
     def __call__(self, tiles: NDArray[np.float32]) -> NDArray[np.uint16]:

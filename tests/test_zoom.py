@@ -15,10 +15,13 @@ from smokegeo.errors import UsageError
 from smokegeo.estimate import estimate
 from smokegeo.fitting import fit_model
 from smokegeo.modelfile import load_model
+from smokegeo.pipeline import Request, prepare
 from smokegeo.scene.opening import open_scene
+from smokegeo.scene.options import SceneOptions
 from smokegeo.stitch import FULL
+from smokegeo.sweep import sweep
 from smokegeo.tiles import Grid
-from smokegeo.zoom import enlarge, shrink, smoke_seen
+from smokegeo.zoom import enlarge, reduced, restored, shrink, smoke_seen
 
 
 def brightness(images: torch.Tensor, available: torch.Tensor | None = None) -> torch.Tensor:
@@ -99,3 +102,66 @@ def test_an_enlarged_look_is_counted_in_the_memory_it_takes(zooming):
         for fast in (True, False)
     )
     assert also.memory_bytes > once.memory_bytes
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 5])
+def test_what_is_reduced_and_restored_is_where_it_was(factor):
+    images = torch.zeros(1, 2, 31, 44)
+    images[:, :, 10:20, 15:30] = 1
+    small = reduced(images, factor)
+    assert small.shape == (1, 2, -(-31 // factor), -(-44 // factor))
+    back = restored(small[:, 0], factor, (31, 44))
+    assert back.shape == (1, 31, 44)
+    y, x = torch.meshgrid(torch.arange(31.0), torch.arange(44.0), indexing="ij")
+    centre = [float((back[0] * axis).sum() / back[0].sum()) for axis in (y, x)]
+    assert centre == pytest.approx([14.5, 22.0], abs=0.5)
+    assert float(back[0, 14, 22]) > 0.95
+
+
+def test_a_network_sees_a_reduced_image_and_the_map_has_all_pixels():
+    def small_only(images, available=None):
+        return brightness(images if images.shape[-1] < 20 else -images)
+
+    images = torch.full((1, 1, 30, 50), 3.0)
+    assert float(smoke_seen(small_only, images, None, (1,)).max()) < 0.1
+    seen = smoke_seen(small_only, images, None, (1,), reduction=4)
+    assert seen.shape == (1, 30, 50)
+    assert float(seen.min()) > 0.9
+
+
+def test_pictures_are_reduced_to_about_the_size_of_the_training_s():
+    card = replace(toy_card(), input={"side_px": 640})
+    sides = {300: 1, 640: 1, 641: 2, 1080: 2, 1281: 3, 3000: 5, 100_000: 16}
+    assert {side: card.reduction_for(2 * side, side) for side in sides} == sides
+    assert toy_card().reduction_for(5000, 5000) == 1
+    with pytest.raises(UsageError, match="side_px"):
+        replace(card, input={"side_px": "large"})
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+def test_a_picture_without_a_place_is_reduced_and_one_with_a_place_is_not(tmp_path):
+    path = save_toy(tmp_path / "m.safetensors", whole=True, input={"side_px": 40})
+    values = landscape(len(SATELLITE), (130, 90))
+    placed = open_scene(write_scene(tmp_path / "a.tif", values, SATELLITE))
+    bare = write_scene(tmp_path / "b.tif", values, SATELLITE, crs=None, transform=None)
+    picture = open_scene(bare, SceneOptions(pixel_coords=True))
+    part = open_scene(bare, SceneOptions(pixel_coords=True, window="10,20,30,35"))
+    ready = [prepare(scene, Request(model=path)) for scene in (placed, picture, part)]
+    assert [r.plan.reduction for r in ready] == [1, 3, 3]  # a part is seen as the whole is
+    assert [r.engine.reduction for r in ready] == [1, 3, 3]
+    assert ready[1].plan.grid.tile_px == 3 * ready[0].plan.grid.tile_px
+    rows = [part for _, _, part in sweep(ready[1].plan, ready[1].engine, 0, 1)]
+    assert np.concatenate(rows).shape == (130, 90)
+
+
+def test_a_reduced_look_takes_less_memory(tmp_path):
+    path = save_toy(tmp_path / "m.safetensors", whole=True)
+    scene = open_scene(
+        write_scene(tmp_path / "a.tif", landscape(len(SATELLITE), (70, 50)), SATELLITE)
+    )
+    fit, grid = fit_model(scene, path), Grid(50, 70, 512, 128)
+    full, small = (
+        estimate(scene, grid, Engine(fit, Effort(threads=1).resolved(), None, reduction))
+        for reduction in (1, 2)
+    )
+    assert small.memory_bytes < full.memory_bytes

@@ -19,7 +19,7 @@ from smokegeo.composite import composite
 from smokegeo.datasets.layout import IGNORE
 from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.errors import ModelError
-from smokegeo.evaluate import channels_of, matched
+from smokegeo.evaluate import channels_of, matched, reduction_of
 from smokegeo.modelfile import Model
 from smokegeo.models.config import MoPConfig
 from smokegeo.models.mop import MoP
@@ -82,9 +82,12 @@ class Viewer:
         card = self.model.card
         channels, available = channels_of(sample, card, self.matching)
         zooms = card.zooms_for(sum(self.matching.available))
+        reduction = reduction_of(self.dataset, card, channels)
         with torch.inference_mode():
             done = self.network.run(channels, available)
-            smoke = smoke_seen(self.network, channels, available, zooms, card.smoke)[0].numpy()
+            smoke = smoke_seen(self.network, channels, available, zooms, card.smoke, reduction)[
+                0
+            ].numpy()
         features = next(f for f in (done.individual, done.common) if f is not None)
         common, individual, routed = (
             None if part is None else part[0].numpy()
