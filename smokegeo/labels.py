@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from rasterio.errors import NotGeoreferencedWarning, RasterioError
 from rasterio.transform import Affine
 
 from smokegeo.errors import InputError, OutputError, UsageError, deepest_cause
-from smokegeo.files import atomic_file
+from smokegeo.files import atomic_files
 
 #: Drivers a mask may come in, by suffix; nothing else is ever opened as a mask.
 _DRIVERS = {".tif": "GTiff", ".tiff": "GTiff", ".png": "PNG"}
@@ -42,7 +43,7 @@ def read_labels(path: Path) -> Labels:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotGeoreferencedWarning)
             # Resolved, so that a file called "s3:x.tif" stays a file.
-            with rasterio.open(path.resolve(), driver=_driver(path)) as src:
+            with rasterio.open(path.resolve(), driver=label_driver(path)) as src:
                 if src.count != 1:
                     raise InputError(f"{path} has {src.count} bands; a mask has one.")
                 values, place = src.read(1), Place(src.crs, src.transform)
@@ -72,20 +73,34 @@ def normalise_labels(values: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 def write_labels(path: Path, values: NDArray[np.uint8], place: Place) -> None:
     """Write one (y, x) uint8 band as GeoTIFF or PNG by suffix, whole or not at all."""
-    driver = _driver(path)
+    write_together({path: values}, place)
+
+
+def write_together(images: Mapping[Path, NDArray[np.uint8]], place: Place) -> None:
+    """Write several such bands of one place, all of them or none."""
+    for path in images:
+        label_driver(path)
+    with atomic_files(tuple(images)) as parts:
+        for (path, values), part in zip(images.items(), parts, strict=True):
+            try:
+                _fill(part, values, place)
+            except RasterioError as error:
+                raise OutputError(f"{path}: cannot be written ({deepest_cause(error)}).") from error
+
+
+def _fill(part: Path, values: NDArray[np.uint8], place: Place) -> None:
+    driver = label_driver(part)
     profile: dict[str, object] = {"width": values.shape[1], "height": values.shape[0], "count": 1}
     if driver == "GTiff":
         profile |= {"crs": place.crs, "transform": place.transform, "compress": "deflate"}
-    try:
-        with warnings.catch_warnings(), atomic_file(path) as part:
-            warnings.simplefilter("ignore", NotGeoreferencedWarning)
-            with rasterio.open(part, "w", driver=driver, dtype="uint8", **profile) as dst:
-                dst.write(values, 1)
-    except RasterioError as error:
-        raise OutputError(f"{path}: cannot be written ({deepest_cause(error)}).") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotGeoreferencedWarning)
+        with rasterio.open(part, "w", driver=driver, dtype="uint8", **profile) as dst:
+            dst.write(values, 1)
 
 
-def _driver(path: Path) -> str:
+def label_driver(path: Path) -> str:
+    """Return the driver for a mask file by its suffix; refuse others, best before any work."""
     driver = _DRIVERS.get(path.suffix.lower())
     if driver is None:
         raise UsageError(f"{path}: a mask is a {', '.join(_DRIVERS)} file.")

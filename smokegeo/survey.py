@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smokegeo.blockcache import block_cache
+from smokegeo.scene.holes import hollow_blocks
 from smokegeo.scene.layers import Box
 from smokegeo.scene.scene import SENTINELS, Scene
 
@@ -22,7 +23,7 @@ _SAMPLES = 8
 _SIDE_PX = 128
 _FEW_BANDS = 32
 #: Numbers that files hold in every band where there is nothing, and the share of pixels from which
-#: on they are taken for missing data.
+#: on they are taken for missing data; of zeros, a whole block is enough.
 _ZERO, _FULL = 0.0, 65_535.0
 _BLANK_SHARE = 0.005
 #: Where a picture is overexposed, some pixels are nearly so: brighter than this, and one for so
@@ -148,19 +149,37 @@ def look_for_blanks(scene: Scene, found: Survey, bands: Sequence[int]) -> tuple[
     blanks = []
     for number, share in ((_ZERO, found.zero_share), (_FULL, found.full_share)):
         if share >= _BLANK_SHARE:
-            log.warning(
-                "%s: %s of the pixels are %.0f in every band, not declared as nodata; they are "
-                "left out. Say --nodata %.0f if they are missing, --nodata none if they are real",
-                scene.name,
-                _percent(share),
-                number,
-                number,
-            )
-            blanks.append(number)
+            which = f"{_percent(share)} of the pixels"
+        elif number == _ZERO and _has_hole(scene.entire, bands):
+            which = "whole blocks of pixels"
+        else:
+            continue
+        log.warning(
+            "%s: %s are %.0f in every band, not declared as nodata; they are left out. "
+            "Say --nodata %.0f if they are missing, --nodata none if they are real",
+            scene.name,
+            which,
+            number,
+            number,
+        )
+        blanks.append(number)
     if not blanks:
         return scene, found
     scene = replace(scene, blanks=tuple(blanks))
     return scene, survey(scene.entire, bands)
+
+
+def _has_hole(scene: Scene, bands: Sequence[int]) -> bool:
+    """Tell whether a whole block is 0 in every band, however small a part of the scene it is."""
+    hollow = hollow_blocks(scene, bands[0])
+    with block_cache(_CACHE_BYTES), replace(scene, sentinels=(), blanks=()).open() as reader:
+        for box in hollow[:: -(-len(hollow) // _SAMPLES**2) or 1]:
+            line = Box(box.column, box.row + box.height // 2, box.width, 1)
+            values, valid = reader.read(line, bands)
+            flat = values[:, valid]
+            if flat.size and _is_stored(flat, scene, bands, _ZERO).all():
+                return True
+    return False
 
 
 def sample_boxes(width: int, height: int, bands: int = 1) -> list[Box]:

@@ -5,6 +5,7 @@
 
 import hashlib
 import os
+import stat
 import subprocess
 import sys
 from collections import namedtuple
@@ -19,6 +20,7 @@ from smokegeo.files import (
     atomic_folder,
     check_output,
     need_space,
+    same_file,
     sha256,
 )
 
@@ -162,6 +164,88 @@ class TestAtomicFiles:
                     part.touch()
         assert listing(tmp_path) == ["b.gpkg"]
 
+    @pytest.mark.parametrize("links", [True, False])
+    @pytest.mark.parametrize("failing", [0, 1, 2])
+    def test_put_back_what_was_there_if_one_finds_no_place(
+        self, tmp_path, monkeypatch, failing, links
+    ):
+        paths = [tmp_path / name for name in ("a.tif", "b.html", "c.gpkg")]
+        for path in paths:
+            path.write_text("old")
+        real = os.replace
+
+        def refuse(source, destination):
+            if destination == paths[failing] and "new" in source.read_text():
+                raise PermissionError(13, "Permission denied")
+            real(source, destination)
+
+        def no_links(*args, **kwargs):
+            raise OSError(95, "Operation not supported")
+
+        monkeypatch.setattr(files.os, "replace", refuse)
+        if not links:
+            monkeypatch.setattr(files.os, "link", no_links)
+        with pytest.raises(OutputError, match=rf"{paths[failing].name}: cannot be written"):
+            with atomic_files(paths) as parts:
+                for part in parts:
+                    part.write_text("new")
+        assert [path.read_text() for path in paths] == ["old"] * 3
+        assert listing(tmp_path) == ["a.tif", "b.html", "c.gpkg"]
+
+    @pytest.mark.parametrize("links", [True, False])
+    def test_leave_nothing_of_what_they_replace(self, tmp_path, monkeypatch, links):
+        def no_links(*args, **kwargs):
+            raise OSError(95, "Operation not supported")
+
+        if not links:
+            monkeypatch.setattr(files.os, "link", no_links)
+        paths = [tmp_path / name for name in ("a.tif", "b.html", "c.gpkg")]
+        for path in paths[:2]:
+            path.write_text("old")
+        with atomic_files(paths) as parts:
+            for part in parts:
+                part.write_text("new")
+        assert [path.read_text() for path in paths] == ["new"] * 3
+        assert listing(tmp_path) == ["a.tif", "b.html", "c.gpkg"]
+
+    def test_never_move_a_folder_away(self, tmp_path):
+        (tmp_path / "a.tif").mkdir()
+        with pytest.raises(OutputError, match=r"a\.tif: cannot be written"):
+            with atomic_files((tmp_path / "a.tif", tmp_path / "b.gpkg")) as parts:
+                for part in parts:
+                    part.touch()
+        assert listing(tmp_path) == ["a.tif"]
+        assert (tmp_path / "a.tif").is_dir()
+
+    @pytest.mark.skipif(os.name != "posix", reason="asks how a file was opened")
+    def test_are_synced_through_handles_that_may_write_and_so_is_their_folder(
+        self, tmp_path, monkeypatch
+    ):
+        import fcntl
+
+        synced = []
+
+        def note(handle):
+            mode = fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE
+            synced.append((stat.S_ISDIR(os.fstat(handle).st_mode), mode == os.O_RDWR))
+
+        monkeypatch.setattr(files.os, "fsync", note)
+        with atomic_files((tmp_path / "a.tif", tmp_path / "b.gpkg")) as parts:
+            for part in parts:
+                part.touch()
+        assert synced == [(False, True), (False, True), (True, False)]
+
+
+def test_the_same_file_is_known_by_any_of_its_names(tmp_path):
+    one, other, hard, soft = (tmp_path / name for name in ("one", "other", "hard", "soft"))
+    one.touch()
+    other.touch()
+    hard.hardlink_to(one)
+    soft.symlink_to(one)
+    assert all(same_file(path, one) for path in (one, hard, soft))
+    assert not same_file(other, one)
+    assert not same_file(tmp_path / "none", one)
+
 
 class TestAtomicFolder:
     def test_appears_when_the_block_succeeds(self, tmp_path):
@@ -221,6 +305,58 @@ class TestAtomicFolder:
                 (part / "new.txt").write_text("x")
         assert listing(tmp_path) == ["set"]
         assert listing(target) == ["old"]
+
+    @pytest.mark.parametrize("failure", [KeyboardInterrupt, SystemExit])
+    @pytest.mark.parametrize("link", [False, True])
+    def test_keeps_the_old_content_if_stopped_between_the_last_steps(
+        self, tmp_path, monkeypatch, failure, link
+    ):
+        target = tmp_path / "set"
+        (tmp_path / "real").mkdir()
+        (tmp_path / "real" / "old").write_text("old")
+        if link:
+            target.symlink_to("real")
+        else:
+            (tmp_path / "real").rename(target)
+        before, real = listing(tmp_path), os.replace
+
+        def stop(source, destination):
+            real(source, destination)
+            if destination.name == "old":
+                raise failure
+
+        monkeypatch.setattr(files.os, "replace", stop)
+        with pytest.raises(failure), atomic_folder(target, overwrite=True) as part:
+            (part / "new.txt").write_text("x")
+        assert listing(tmp_path) == before
+        assert listing(target) == ["old"]
+
+    def test_keeps_the_new_content_if_stopped_after_the_last_step(self, tmp_path, monkeypatch):
+        (tmp_path / "set").mkdir()
+        (tmp_path / "set" / "old").touch()
+        real = os.replace
+
+        def stop(source, destination):
+            real(source, destination)
+            if source.name == "new":
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(files.os, "replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            with atomic_folder(tmp_path / "set", overwrite=True) as part:
+                (part / "new.txt").touch()
+        assert listing(tmp_path / "set") == ["new.txt"]
+        assert listing(tmp_path) == ["set"]
+
+    def test_replaces_only_a_folder_with_the_marks_of_what_it_should_hold(self, tmp_path):
+        (tmp_path / "set").mkdir()
+        (tmp_path / "set" / "a.json").touch()
+        with pytest.raises(UsageError, match=r"something else \(no b\.tif\), and stays as it is"):
+            atomic_folder(tmp_path / "set", overwrite=True, marks=("a.json", "b.tif")).__enter__()
+        assert listing(tmp_path / "set") == ["a.json"]
+        with atomic_folder(tmp_path / "set", overwrite=True, marks=("a.json",)) as part:
+            (part / "new").touch()
+        assert listing(tmp_path / "set") == ["new"]
 
     def test_refuses_to_replace_without_overwrite(self, tmp_path):
         (tmp_path / "set").mkdir()

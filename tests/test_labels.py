@@ -9,8 +9,8 @@ import pytest
 from rasterio.crs import CRS
 from rasterio.transform import from_origin
 
-from smokegeo.errors import InputError, UsageError
-from smokegeo.labels import Place, normalise_labels, read_labels, write_labels
+from smokegeo.errors import InputError, OutputError, UsageError
+from smokegeo.labels import Place, normalise_labels, read_labels, write_labels, write_together
 
 HERE = Place(CRS.from_epsg(32633), from_origin(5e5, 5e6, 10, 10))
 
@@ -55,6 +55,18 @@ def test_a_name_like_a_url_stays_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_labels(tmp_path / "s3:mask.tif", np.eye(3, dtype=np.uint8), HERE)
     assert read_labels(Path("s3:mask.tif")).values.sum() == 3
+
+
+def test_several_are_written_together_or_not_at_all(tmp_path):
+    one, two = tmp_path / "a.tif", tmp_path / "b.png"
+    values = np.eye(5, dtype=np.uint8)
+    (tmp_path / "b.png").mkdir()
+    with pytest.raises(OutputError, match=r"b\.png: cannot be written"):
+        write_together({one: values, two: values}, HERE)
+    assert [path.name for path in tmp_path.iterdir()] == ["b.png"]
+    two.rmdir()
+    write_together({one: values, two: values}, HERE)
+    assert all(np.array_equal(read_labels(path).values, values) for path in (one, two))
 
 
 def test_other_files_are_refused(tmp_path):

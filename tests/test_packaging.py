@@ -73,6 +73,11 @@ def test_constraints_pin_every_dependency(minor):
         assert name == "smokegeo" or name in pins, f"{name} is not pinned for Python {minor}"
 
 
+def test_transforms_multiply_as_the_floor_of_affine_allows():
+    (floor,) = (item for item in PROJECT["dependencies"] if item.startswith("affine"))
+    assert floor == "affine>=3.0"  # 2.4 has no `@`
+
+
 def test_every_floor_has_a_reason():
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     block = text[text.index("dependencies = [") : text.index("[project.scripts]")]

@@ -6,10 +6,12 @@ import logging
 
 import numpy as np
 import pytest
+import rasterio
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_scenes import landscape, scene_of, write_scene
+from toy_scenes import PLACE, landscape, scene_of, write_scene
 
+from smokegeo.scene.holes import hollow_blocks
 from smokegeo.scene.layers import Box
 from smokegeo.scene.opening import open_scene
 from smokegeo.scene.scene import SENTINELS
@@ -178,6 +180,75 @@ def test_each_band_is_whole_or_not():
     values = np.full((2, 10, 10), 7.0, np.float32)
     values[1, 3, 3] = 7.5
     assert survey(scene(values), (0, 1)).whole == (True, False)
+
+
+TILES = {"tiled": True, "blockxsize": 64, "blockysize": 64}
+
+
+def with_a_hole(path, *, nothing=None, **profile):
+    """Write a scene of which one block, between all samples, was left out or set to a number."""
+    values = landscape(2, (2048, 2048))
+    block = (slice(None), slice(192, 256), slice(1280, 1344))
+    if nothing is not None:
+        values[block] = nothing
+        return write_scene(path, values, ("red", "nir"), **TILES, **profile)
+    options = {"driver": "GTiff", "width": 2048, "height": 2048, "count": 2, "dtype": "uint16"}
+    place = {"crs": "EPSG:32633", "transform": PLACE}
+    with rasterio.open(path, "w", sparse_ok=True, **options, **place, **TILES, **profile) as dst:
+        for _, window in dst.block_windows(1):
+            rows, columns = window.toslices()
+            if (rows, columns) != block[1:]:
+                dst.write(values[:, rows, columns], window=window)
+        dst.descriptions = ("red", "nir")
+    return path
+
+
+def look(path, caplog):
+    """Return a file's scene after the search for blanks, the zeros sampled, and what was said."""
+    scene = open_scene(path)
+    found = survey(scene, (0, 1))
+    with caplog.at_level(logging.WARNING, "smokegeo"):
+        result, _ = look_for_blanks(scene, found, (0, 1))
+    return result, found.zero_share, [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        {"interleave": "pixel"},
+        {"interleave": "band", "compress": "deflate"},
+        {"compress": "deflate", "nothing": 0, "interleave": "pixel"},
+        {"compress": "lzw", "nothing": 0, "interleave": "band"},
+    ],
+)
+def test_a_block_of_nothing_is_found_between_the_samples(tmp_path, caplog, profile):
+    result, share, said = look(with_a_hole(tmp_path / "s.tif", **profile), caplog)
+    assert share == 0
+    assert result.blanks == (0,)
+    assert len(said) == 1
+    assert said[0].startswith("s.tif: whole blocks of pixels are 0 in every band")
+    with result.open() as reader:
+        _, valid = reader.read(Box(1270, 180, 100, 100), (0, 1))
+    assert (~valid).sum() == 64 * 64
+
+
+def test_the_samples_miss_such_a_block_that_is_not_compressed(tmp_path, caplog):
+    """Only reading all of it would tell; docs/predict.md says so."""
+    result, share, said = look(with_a_hole(tmp_path / "s.tif", nothing=0), caplog)
+    assert (share, result.blanks, said) == (0, (), [])
+
+
+@pytest.mark.parametrize("nothing", [7, [[[0]], [[7]]]])
+def test_a_flat_block_that_is_not_0_in_every_band_is_data(tmp_path, caplog, nothing):
+    path = with_a_hole(tmp_path / "s.tif", nothing=nothing, compress="deflate", interleave="band")
+    assert len(hollow_blocks(open_scene(path), 0)) == 1
+    result, _, said = look(path, caplog)
+    assert (result.blanks, said) == ((), [])
+
+
+def test_a_block_that_the_file_itself_rules_out_is_not_told_of(tmp_path, caplog):
+    result, _, said = look(with_a_hole(tmp_path / "s.tif", nodata=0), caplog)
+    assert (result.blanks, said) == ((), [])
 
 
 @pytest.mark.parametrize("sentinel", SENTINELS)

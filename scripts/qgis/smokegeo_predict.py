@@ -147,10 +147,10 @@ class SmokegeoPredict(QgsProcessingAlgorithm):
             command += ["--model", model]
         if parameters.get(self.THRESHOLD) is not None:
             threshold = self.parameterAsDouble(parameters, self.THRESHOLD, context)
-            command += ["--threshold", f"{threshold:g}"]
+            command += ["--threshold", repr(threshold)]
         min_area_m2 = self.parameterAsDouble(parameters, self.MIN_AREA, context)
         if min_area_m2 > 0:
-            command += ["--min-area", f"{min_area_m2:g}"]
+            command += ["--min-area", repr(min_area_m2)]
         feedback.pushCommandInfo(subprocess.list2cmdline(command))
         run(command, feedback)
         if feedback.isCanceled():

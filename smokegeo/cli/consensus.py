@@ -11,7 +11,11 @@ import click
 from smokegeo.cli.main import command
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from smokegeo.consensus import Agreement
+    from smokegeo.labels import Labels
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -56,11 +60,10 @@ def consensus(
       smokegeo consensus anna.png ben.png carl.png --out mask.png
       smokegeo consensus a.tif b.tif c.tif --out mask.tif --cube frame.tif --grey grey.png
     """
-    from smokegeo.consensus import band_average, merge_masks
-    from smokegeo.cubes import read_cube
-    from smokegeo.errors import InputError, UsageError
-    from smokegeo.files import check_output
-    from smokegeo.labels import read_labels, write_labels
+    from smokegeo.consensus import merge_masks
+    from smokegeo.errors import InputError, UsageError, printable
+    from smokegeo.files import check_output, same_file
+    from smokegeo.labels import label_driver, read_labels, write_together
 
     votes = votes or out.with_name(f"{out.stem}_votes{out.suffix}")
     if (cube is None) != (grey is None):
@@ -68,10 +71,12 @@ def consensus(
     outputs = [out, votes, *([grey] if grey else [])]
     if len({path.resolve() for path in outputs}) != len(outputs):
         raise UsageError("two outputs have the same name.")
+    inputs = [*masks, *([cube] if cube else [])]
     for path in outputs:
+        label_driver(path)
         check_output(path, overwrite=overwrite)
-        if any(path.resolve() == mask.resolve() for mask in masks):
-            raise UsageError(f"{path} is one of the inputs.")
+        if any(same_file(path, given) for given in inputs):
+            raise UsageError(f"{path} is one of the inputs. Choose another output.")
 
     read = [read_labels(path) for path in masks]
     place = read[0].place
@@ -81,18 +86,36 @@ def consensus(
         if (labels.values == 255).any():
             raise InputError(f"{path} marks pixels as ignored (255); a vote is 0 or 1.")
     merged = merge_masks([labels.values for labels in read])
-    picture = None if cube is None else band_average(read_cube(cube))
-    write_labels(out, merged.mask, place)
-    write_labels(votes, merged.votes, place)
-    if picture is not None and grey is not None:
-        write_labels(grey, picture, place)
+    images = {out: merged.mask, votes: merged.votes}
+    if cube is not None and grey is not None:
+        images[grey] = _grey(cube, masks[0], read[0])
+    write_together(images, place)
     facts = _facts(merged.agreement)
     if as_json:
         click.echo(json.dumps({"mask": str(out), "votes": str(votes), **facts}, indent=2))
     else:
         for line in _lines(merged.agreement):
             click.echo(line)
-        click.echo(f"wrote {', '.join(map(str, outputs))}")
+        click.echo(printable(f"wrote {', '.join(map(str, outputs))}"))
+
+
+def _grey(cube: Path, mask: Path, labels: Labels) -> NDArray[np.uint8]:
+    """Return the grey image of a cube; refuse one that the masks are not of."""
+    from smokegeo.consensus import band_average
+    from smokegeo.cubes import read_cube
+    from smokegeo.errors import InputError
+
+    pixels, place = read_cube(cube), labels.place
+    if pixels.shape[1:] != labels.values.shape:
+        (high, wide), (height, width) = pixels.shape[1:], labels.values.shape
+        raise InputError(
+            f"{cube} is {wide}x{high} pixels and {mask} {width}x{height}. Give what was marked."
+        )
+    crs, transform = pixels.rio.crs, pixels.rio.transform()
+    placed = crs is not None and place.crs is not None  # PNGs of a cube with a place have none
+    if placed and (crs, transform) != (place.crs, place.transform):
+        raise InputError(f"{cube} lies elsewhere than {mask}: CRS or transform differ.")
+    return band_average(pixels)
 
 
 def _facts(agreement: Agreement) -> dict[str, Any]:

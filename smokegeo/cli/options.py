@@ -9,6 +9,14 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_PLACE = (
+    click.option("--crs", help="Coordinate system of a scene that has none, such as EPSG:32633."),
+    click.option(
+        "--pixel-coords",
+        is_flag=True,
+        help="For images without a place: polygons in pixels, no areas.",
+    ),
+)
 _SCENE = (
     click.option(
         "--bands",
@@ -19,12 +27,7 @@ _SCENE = (
     click.option("--raw", is_flag=True, help="Take values as stored, whatever tags and names say."),
     click.option("--scale", type=float, help="Factor to the model's units. [by type and range]"),
     click.option("--offset", type=float, help="Added after --scale, in the model's units. [0]"),
-    click.option("--crs", help="Coordinate system of a scene that has none, such as EPSG:32633."),
-    click.option(
-        "--pixel-coords",
-        is_flag=True,
-        help="For images without a place: polygons in pixels, no areas.",
-    ),
+    *_PLACE,
     click.option("--bbox", metavar="W,S,E,N", help="Only this part, in degrees."),
     click.option("--window", metavar="COL,ROW,W,H", help="Only this part, in pixels."),
     click.option("--skip-damaged", is_flag=True, help="Leave out parts that cannot be read."),
@@ -57,6 +60,11 @@ _OUTLINE = (
 def scene_options(function: F) -> F:
     """Add the options that say what a scene does not say itself."""
     return _added(function, _SCENE)
+
+
+def place_options(function: F) -> F:
+    """Add the options that say where a raster lies that does not say so itself."""
+    return _added(function, _PLACE)
 
 
 def outline_options(function: F) -> F:

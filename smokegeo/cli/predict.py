@@ -29,8 +29,7 @@ _FORMATS = ("gpkg", "geojson", "fgb", "parquet")
     "--format",
     "file_format",
     type=click.Choice(_FORMATS),
-    default="gpkg",
-    help="Format in --out-dir.",
+    help="Format in --out-dir. [gpkg]",
 )
 @click.option(
     "--prob",
@@ -74,7 +73,9 @@ _FORMATS = ("gpkg", "geojson", "fgb", "parquet")
     is_flag=True,
     help="Keep and continue interrupted work; with --out-dir, skip finished scenes.",
 )
-@click.option("--yes", is_flag=True, help="Start even if it will take very long.")
+@click.option(
+    "--yes", is_flag=True, help="Start even if it will take very long; not needed with --dask."
+)
 @click.option(
     "--dask",
     metavar="ADDRESS",
@@ -84,7 +85,7 @@ def predict(
     scenes: tuple[str, ...],
     out: Path | None,
     out_dir: Path | None,
-    file_format: str,
+    file_format: str | None,
     prob: Path | None,
     web_map: Path | None,
     overwrite: bool,
@@ -107,7 +108,7 @@ def predict(
     Results go to the files; one line per scene goes to standard output.
     """
     if out_dir is None:
-        _refuse_mixture(scenes, out)
+        _refuse_mixture(scenes, out, file_format)
     else:
         _refuse_files(out, prob, web_map)
 
@@ -126,7 +127,7 @@ def predict(
     if out_dir is None:
         jobs = [(scenes[0], outputs)]
     else:
-        folders = Folders(out_dir, f".{file_format}", prob, web_map)
+        folders = Folders(out_dir, f".{file_format or 'gpkg'}", prob, web_map)
         jobs = outputs_for(scenes, folders, overwrite=overwrite)
     summary = predict_all(jobs, request, dask=dask, say=click.echo)
     if summary.failed:
@@ -141,8 +142,10 @@ def _refuse_files(out: Path | None, prob: Path | None, web_map: Path | None) -> 
             raise click.UsageError(f"With --out-dir, --{option} names a folder: {path} is a file.")
 
 
-def _refuse_mixture(scenes: tuple[str, ...], out: Path | None) -> None:
+def _refuse_mixture(scenes: tuple[str, ...], out: Path | None, file_format: str | None) -> None:
     if out is None:
         raise click.UsageError("Say where the polygons go: --out FILE, or --out-dir FOLDER.")
     if len(scenes) > 1:
         raise click.UsageError("Several scenes need --out-dir FOLDER instead of --out.")
+    if file_format is not None:
+        raise click.UsageError("--format is for --out-dir; --out names it by its suffix.")

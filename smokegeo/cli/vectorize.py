@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from smokegeo.cli.main import command
-from smokegeo.cli.options import outline_options
+from smokegeo.cli.options import outline_options, place_options
 
 
 @command()
@@ -20,6 +20,7 @@ from smokegeo.cli.options import outline_options
     help="Polygons to write: .gpkg, .geojson, .fgb or .parquet.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an output that exists.")
+@place_options
 @outline_options
 def vectorize(prob: Path, out: Path, overwrite: bool, **settings: Any) -> None:
     """Draw smoke polygons from PROB, the raster that `smokegeo predict --prob` wrote.
@@ -32,6 +33,7 @@ def vectorize(prob: Path, out: Path, overwrite: bool, **settings: Any) -> None:
       smokegeo vectorize prob.tif --out stricter.gpkg --threshold 0.8
       smokegeo vectorize prob.tif --out plumes.gpkg --threshold 0.3 --core 0.9 --min-area 50000
     """
+    from smokegeo.errors import printable
     from smokegeo.scene.rasters import find_file
     from smokegeo.writing.outputs import Outputs
 
@@ -41,5 +43,13 @@ def vectorize(prob: Path, out: Path, overwrite: bool, **settings: Any) -> None:
     from smokegeo.redraw import redraw
     from smokegeo.settings import request_from
 
-    result = redraw(prob, out, request_from(settings).outline, overwrite=overwrite)
-    click.echo(result)
+    request = request_from(settings)
+    result = redraw(
+        prob,
+        out,
+        request.outline,
+        crs=request.scene.crs,
+        pixel_coords=request.scene.pixel_coords,
+        overwrite=overwrite,
+    )
+    click.echo(printable(result))

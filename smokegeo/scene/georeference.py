@@ -34,6 +34,12 @@ def parse_crs(text: str) -> CRS:
         ) from error
 
 
+def check_choice(crs: str | None, pixel_coords: bool) -> None:
+    """Refuse to place a raster in two ways."""
+    if crs is not None and pixel_coords:
+        raise UsageError("--pixel-coords does without a coordinate system; drop it or --crs.")
+
+
 def locate(
     src: DatasetReader, name: str, *, crs: str | None = None, pixel_coords: bool = False
 ) -> Place:

@@ -24,7 +24,7 @@ from smokegeo.rastermeta import RasterMeta, raster_meta
 from smokegeo.scene.areas import bbox_box, window_box
 from smokegeo.scene.arrays import array_scene
 from smokegeo.scene.coding import check_units, coding_of
-from smokegeo.scene.georeference import locate
+from smokegeo.scene.georeference import check_choice, locate
 from smokegeo.scene.layers import Layer, RasterLayer, raster_layer
 from smokegeo.scene.options import SceneOptions
 from smokegeo.scene.product import BandFile
@@ -48,8 +48,7 @@ def open_scene(source: str | Path | xr.DataArray, options: SceneOptions | None =
     _ = options.nodata_value  # refuse a wrong one before anything is opened
     if options.bbox is not None and options.window is not None:
         raise UsageError("--bbox and --window are two ways to say one thing; give one.")
-    if options.crs is not None and options.pixel_coords:
-        raise UsageError("--pixel-coords does without a coordinate system; drop it or --crs.")
+    check_choice(options.crs, options.pixel_coords)
     on_disk = isinstance(source, str | Path)
     if options.sha256 is not None and (not on_disk or is_product(Path(source))):
         raise UsageError("--sha256 is the checksum of one file.")

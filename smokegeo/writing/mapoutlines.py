@@ -9,6 +9,8 @@ import pyproj
 import shapely
 from numpy.typing import NDArray
 
+from smokegeo.writing.ground import ground
+
 _MAX_POINTS = 250_000  # about 5 MB of coordinates
 _TURNS = (-720, -360, 0, 360, 720)  # an outline unwrapped from 180 ends at 540 at most
 
@@ -20,6 +22,8 @@ def in_degrees(outlines: Outlines, crs: pyproj.CRS | None) -> Outlines:
     if not len(outlines):
         return outlines
     crs = pyproj.CRS.from_user_input(crs)
+    if not _has_longitudes(crs):  # there, a straight line stays one
+        outlines = shapely.segmentize(outlines, ground(crs).edge_units)
     placed: Outlines = shapely.transform(outlines, partial(degrees, crs))
     west, _, east, _ = shapely.bounds(placed).T
     if not _has_longitudes(crs):  # there, an outline as wide as the world means just that
@@ -66,6 +70,7 @@ def into_window(outlines: Outlines, west: float) -> Outlines:
         if west <= left and right <= west + 360:
             continue
         window = shapely.box(west, -90, west + 360, 90)
+        outline = shapely.make_valid(outline, method="structure")
         pieces = [
             shapely.affinity.translate(part, turn).intersection(window)
             for part in shapely.get_parts(outline)

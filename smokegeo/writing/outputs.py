@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smokegeo.errors import OutputError, UsageError
-from smokegeo.files import atomic_files, check_output
+from smokegeo.errors import InputError, OutputError, UsageError
+from smokegeo.files import atomic_files, check_output, same_file
 from smokegeo.probability import Rows, finish
 from smokegeo.scene.scene import Scene
 from smokegeo.writing.plainly import said_plainly
@@ -18,6 +19,10 @@ from smokegeo.writing.write import check_format, fill_polygons, polygon_files
 if TYPE_CHECKING:
     import geopandas
     import xarray as xr
+
+    from smokegeo.writing.mappicture import Quicklook
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Outputs:
         _check_suffix(self.probability, "--prob", (".tif", ".tiff"))
         _check_suffix(self.web_map, "--map", (".html", ".htm"))
         for path in self.files:
-            if isinstance(source, str | Path) and _same(path, Path(source)):
+            if isinstance(source, str | Path) and same_file(path, Path(source)):
                 raise UsageError(f"{path} is the scene itself. Choose another output.")
             check_output(path, overwrite=self.overwrite)
             _probe(path)
@@ -49,7 +54,7 @@ class Outputs:
     def check_scene(self, scene: Scene) -> None:
         """Refuse what would replace a file of the scene, or needs coordinates that it lacks."""
         for path in self.files:
-            if any(_same(path, Path(part)) for part in scene.paths):
+            if any(same_file(path, Path(part)) for part in scene.paths):
                 raise UsageError(f"{path} is a file of the scene. Choose another output.")
         if scene.crs is None and self.polygons is not None:
             check_format(self.polygons, georeferenced=False)
@@ -76,12 +81,11 @@ class Outputs:
             if self.probability is not None:
                 _write_probability(self.probability, part[self.probability], raster, scene, facts)
             if self.web_map is not None:
-                from smokegeo.writing.quicklook import quicklook
                 from smokegeo.writing.webmap import map_page
 
                 page = map_page(
                     frame,
-                    quicklook=quicklook(scene),
+                    quicklook=_picture(scene, self.web_map),
                     title=scene.name,
                     facts=facts,
                     threshold=threshold,
@@ -100,6 +104,20 @@ class Outputs:
         return polygons[::-1] + others
 
 
+def _picture(scene: Scene, path: Path) -> Quicklook | None:
+    """Return the picture for the map; without one if it shows bands that cannot be read.
+
+    The network may never have looked at them, and what it found must not be lost for a picture.
+    """
+    from smokegeo.writing.quicklook import quicklook
+
+    try:
+        return quicklook(scene)
+    except InputError as error:
+        log.warning("%s: the picture of the scene is left out: %s", path, error)
+        return None
+
+
 def _write_probability(
     path: Path, part: Path, raster: Rows, scene: Scene, facts: Mapping[str, str]
 ) -> None:
@@ -114,13 +132,6 @@ def _write_probability(
 def _check_suffix(path: Path | None, option: str, suffixes: tuple[str, ...]) -> None:
     if path is not None and path.suffix.lower() not in suffixes:
         raise UsageError(f"{option} {path}: name a {suffixes[0]} file.")
-
-
-def _same(path: Path, source: Path) -> bool:
-    try:
-        return path.samefile(source)
-    except OSError:
-        return False
 
 
 def _probe(path: Path) -> None:

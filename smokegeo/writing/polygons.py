@@ -81,7 +81,7 @@ def place(
     if not math.isfinite(simplify_px) or simplify_px < 0:
         raise UsageError(f"simplifying by {simplify_px:g} pixels is not zero or more.")
     if crs is None and min_area_m2 > 0:
-        raise UsageError("a minimum area in m2 needs a coordinate system. Give one with --crs.")
+        raise UsageError("a minimum area in m2 needs polygons with coordinates. Drop --min-area.")
 
     name = source or "the scene"
     on = None if crs is None else ground(crs, name)

@@ -54,7 +54,7 @@ def to_wgs84(polygons: NDArray[np.object_], crs: CRS | pyproj.CRS) -> NDArray[np
 
     moved: NDArray[np.object_]
     if on.crs.is_geographic and not on.crs.is_derived:  # there, a straight line stays one
-        moved = shapely.transform(polygons, move)
+        moved = shapely.transform(_stepwise(polygons, on), move)
     else:
         polygons = shapely.segmentize(polygons, on.edge_units)
         moved = shapely.transform(polygons, move)
@@ -63,7 +63,25 @@ def to_wgs84(polygons: NDArray[np.object_], crs: CRS | pyproj.CRS) -> NDArray[np
             moved[index] = _refined(polygons[index], move, on)
     for index in np.flatnonzero(_leaves_the_world(moved)):
         moved[index] = _cut(moved[index])
+    if shapely.is_empty(moved).any():
+        raise InputError(
+            f'polygons in "{whole.name}" have no area in longitude and latitude, as beyond a pole. '
+            "Write .gpkg instead."
+        )
     return _rounded(shapely.orient_polygons(moved))
+
+
+def _stepwise(polygons: NDArray[np.object_], on: Ground) -> NDArray[np.object_]:
+    """Return polygons in degrees or the like in which no step leads half around the globe.
+
+    Of such a step nobody could say any more which way around it leads.
+    """
+    right_angle = np.pi / 2 * EARTH_RADIUS_M / on.metres_per_unit
+    west, _, east, _ = shapely.bounds(polygons).T
+    wide = east - west > 2 * right_angle
+    stepwise = polygons.copy()
+    stepwise[wide] = shapely.segmentize(polygons[wide], right_angle)
+    return stepwise
 
 
 def _bends_m(lonlat: NDArray[np.float64]) -> NDArray[np.float64]:

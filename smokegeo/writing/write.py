@@ -127,7 +127,7 @@ def fill_polygons(
         _WRITERS[suffix](frame, part, facts, style)
         for style_part in beside:
             style_part.write_text(style, encoding="utf-8", newline="\n")
-        with part.open("rb") as handle:
+        with part.open("r+b") as handle:
             os.fsync(handle.fileno())
         written = _count(part, suffix)
     if written != len(frame):

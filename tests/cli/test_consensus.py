@@ -46,17 +46,55 @@ def test_json_is_for_machines(run, masks, tmp_path):
 
 
 def test_writes_the_grey_image_annotators_saw(run, masks, tmp_path):
-    cube = tmp_path / "cube.tif"
-    values = np.random.default_rng(0).integers(0, 999, (4, 3, 4)).astype(np.uint16)
-    write_cube(make_cube(values, sensor("mss").bands, crs=HERE.crs, transform=HERE.transform), cube)
     grey = tmp_path / "grey.png"
-    result = run("consensus", *masks, "--out", tmp_path / "m.png", "--cube", cube, "--grey", grey)
+    options = ("--cube", cube(tmp_path), "--grey", grey)
+    result = run("consensus", *masks, "--out", tmp_path / "m.png", *options)
     assert result.exit_code == 0
     assert grey.is_file()
 
 
+def test_the_cube_of_masks_without_a_place_may_have_one(run, masks, tmp_path):
+    for number, row in enumerate(ROWS):
+        masks[number] = tmp_path / f"{number}.png"
+        write_labels(masks[number], np.array([row] * 3, np.uint8), HERE)
+    options = ("--cube", cube(tmp_path), "--grey", tmp_path / "grey.png")
+    result = run("consensus", *masks, "--out", tmp_path / "m.png", *options)
+    assert result.exit_code == 0, result.output
+
+
+def test_names_of_files_cannot_steer_a_terminal(run, masks, tmp_path):
+    result = run("consensus", *masks, "--out", tmp_path / "a\r\x07.png")
+    assert result.exit_code == 0, result.output
+    assert "a\ufffd\ufffd.png" in result.stdout
+    assert "\r" not in result.stdout
+
+
+def cube(tmp_path, size=(3, 4), place=HERE):
+    path = tmp_path / "cube.tif"
+    values = np.random.default_rng(0).integers(0, 999, (4, *size)).astype(np.uint16)
+    bands = sensor("mss").bands
+    write_cube(make_cube(values, bands, crs=place.crs, transform=place.transform), path)
+    return path
+
+
 def faulty(tmp_path, masks, name):
     out = tmp_path / "mask.tif"
+    grey = ["--grey", tmp_path / "grey.png"]
+    if name == "onto cube":
+        path = cube(tmp_path)
+        return [*masks, "--out", out, "--cube", path, "--grey", path, "--overwrite"]
+    if name == "onto a link":
+        (tmp_path / "link.tif").hardlink_to(masks[1])
+        return [*masks, "--out", tmp_path / "link.tif", "--overwrite"]
+    if name == "no such grey":
+        return [*masks, "--out", out, "--cube", cube(tmp_path), "--grey", tmp_path / "grey.jpg"]
+    if name == "no such votes":
+        return [*masks, "--out", out, "--votes", tmp_path / "votes.jpg"]
+    if name == "cube of another size":
+        return [*masks, "--out", out, "--cube", cube(tmp_path, (3, 5)), *grey]
+    if name == "cube elsewhere":
+        there = Place(HERE.crs, from_origin(0, 0, 9, 9))
+        return [*masks, "--out", out, "--cube", cube(tmp_path, place=there), *grey]
     if name == "two masks":
         return [*masks[:2], "--out", out]
     if name == "sizes differ":
@@ -90,6 +128,12 @@ def faulty(tmp_path, masks, name):
         ("grey alone", 2, "go together"),
         ("onto input", 2, "is one of the inputs"),
         ("no folder", 2, "does not exist"),
+        ("onto cube", 2, "is one of the inputs"),
+        ("onto a link", 2, "is one of the inputs"),
+        ("no such grey", 2, "grey.jpg: a mask is a .tif, .tiff, .png file"),
+        ("no such votes", 2, "votes.jpg: a mask is a .tif, .tiff, .png file"),
+        ("cube of another size", 3, "is 5x3 pixels and"),
+        ("cube elsewhere", 3, "lies elsewhere"),
     ],
 )
 def test_faults_are_one_line_and_leave_everything_as_it_was(run, masks, tmp_path, name, code, fact):

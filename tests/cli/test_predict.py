@@ -35,6 +35,7 @@ def folder(tmp_path: Path) -> Path:
         ("predict none.tif --out smoke.gpkg", "none.tif: no such file"),
         ("predict scene.tif --out smoke.shp", "no vector format for .shp"),
         ("predict scene.tif --out there.gpkg", "exists already"),
+        ("predict scene.tif --out a.fgb --format gpkg", "--format is for --out-dir"),
         ("predict scene.tif --out smoke.gpkg --prob scene.tif --overwrite", "the scene itself"),
         ("predict scene.tif --out none/smoke.gpkg", "folder none does not exist"),
         ("vectorize none.tif --out smoke.gpkg", "none.tif: no such file"),

@@ -406,6 +406,26 @@ def test_says_what_it_does_and_finds_the_smoke(case, tmp_path, model, bright, ru
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "smoke.gpkg"]
 
 
+def test_one_missing_block_of_many_is_told_and_left_out(tmp_path, model, bright, run) -> None:
+    """Row 33: far fewer zeros than make a scene's zeros suspicious by their number."""
+    path, prob = tmp_path / "scene.tif", tmp_path / "p.tif"
+    with rasterio.open(
+        path, "w", driver="GTiff", width=480, height=320, count=4, dtype="uint16",
+        crs=UTM33, transform=PLACE, sparse_ok=True, **TILED,
+    ) as dst:  # fmt: skip
+        for place, window in dst.block_windows(1):
+            if place != (9, 12):
+                dst.write(np.full((4, 16, 16), DARK, "uint16"), window=window)
+        dst.descriptions = NAMES
+    out = ("--out", tmp_path / "smoke.gpkg", "--prob", prob)
+    note = r"Warning: scene\.tif: whole blocks of pixels are 0 in every band"
+    assert_done(run("predict", path, *out, "--model", model), note)
+    expected = np.zeros((320, 480), bool)
+    expected[144:160, 192:208] = True
+    with rasterio.open(prob) as src:
+        np.testing.assert_array_equal(src.read(1) == 255, expected)
+
+
 @pytest.mark.parametrize(
     "size", [(1, 1), (1, 200), (200, 1), (2, 3), (31, 33), (64, 64), (65, 129)]
 )

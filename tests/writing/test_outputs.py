@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rasterio
-from toy_scenes import landscape, scene_of, write_scene
+from toy_scenes import damage_block, landscape, scene_of, write_scene
 
 from smokegeo.errors import OutputError, UsageError
 from smokegeo.outlines.vectorize import vectorize
 from smokegeo.probability import NODATA
+from smokegeo.scene.opening import open_scene
 from smokegeo.work import open_work
 from smokegeo.writing.outputs import Outputs
 from smokegeo.writing.polygons import place
@@ -142,13 +144,50 @@ def test_only_what_is_asked_for_is_written(scene, tmp_path):
     assert write(Outputs(), scene, tmp_path)[0] == ()
 
 
-def test_polygons_come_last_so_that_they_mean_success(every, scene, tmp_path, monkeypatch):
-    def fails(*args, **kwargs):
-        raise OutputError("no map.")
+@pytest.mark.parametrize("suffix", [".gpkg", ".fgb"])
+def test_polygons_come_last_so_that_they_mean_success(every, scene, tmp_path, monkeypatch, suffix):
+    every = replace(every, polygons=tmp_path / f"s{suffix}")
+    placed, real = [], os.replace
 
-    monkeypatch.setattr("smokegeo.writing.webmap.map_page", fails)
-    refusal(OutputError, write, every, scene, tmp_path)
-    assert not every.polygons.exists()
+    def note(source, target):
+        placed.append(target)
+        real(source, target)
+
+    monkeypatch.setattr("smokegeo.files.os.replace", note)
+    files, _ = write(every, scene, tmp_path)
+    assert sorted(placed) == sorted(files)
+    assert placed[-1] == every.polygons
+
+
+def test_old_outputs_stay_together_if_the_polygons_find_no_place(
+    every, scene, tmp_path, monkeypatch
+):
+    for path in every.files:
+        path.write_text("old")
+    real = os.replace
+
+    def refuse(source, target):
+        if target == every.polygons:
+            raise PermissionError(13, "Permission denied")
+        real(source, target)
+
+    monkeypatch.setattr("smokegeo.files.os.replace", refuse)
+    text = refusal(OutputError, write, replace(every, overwrite=True), scene, tmp_path)
+    assert text == f"{every.polygons}: cannot be written (Permission denied)."
+    assert [path.read_text() for path in every.files] == ["old"] * 3
+    assert sorted(tmp_path.iterdir()) == sorted(every.files)
+
+
+def test_a_picture_that_cannot_be_read_costs_only_itself(every, tmp_path, caplog):
+    values, tiled = landscape(6, (64, 64)), {"tiled": True, "blockxsize": 32, "blockysize": 32}
+    path = write_scene(tmp_path / "scene.tif", values, compress="deflate", **tiled)
+    whole = open_scene(path)
+    damage_block(path, 0, 0)  # of a band that the network need not have seen
+    files, _ = write(every, whole, tmp_path)
+    assert set(files) == set(every.files)
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert said.startswith(f"{every.web_map}: the picture of the scene is left out: scene.tif is")
+    assert '"picture":null' in every.web_map.read_text("utf-8")
 
 
 def test_what_was_written_before_a_failure_is_taken_back(every, scene, tmp_path, monkeypatch):

@@ -171,7 +171,7 @@ class TestPixelCoordinates:
         assert frame.pixels.tolist() == [25, 9]
 
     def test_refuse_a_minimum_area(self):
-        with pytest.raises(UsageError, match="--crs"):
+        with pytest.raises(UsageError, match=r"Drop --min-area\.$"):
             place(some_shapes(box(0, 0, 3)), Affine.identity(), None, min_area_m2=1)
 
 

@@ -250,7 +250,7 @@ shutil.copyfile(here / "result.gpkg", args[args.index("--out") + 1])
 
 #: One start of QGIS serves all runs: name of the scene -> what the user chose.
 RUNS = {
-    "scene": {"MODEL": "m.safetensors", "THRESHOLD": 0.4, "MIN_AREA": 1500},
+    "scene": {"MODEL": "m.safetensors", "THRESHOLD": 0.41234567, "MIN_AREA": 1234567.5},
     "plain": {},
     "refused": {},
     "silent": {},
@@ -329,7 +329,7 @@ class TestProcessingScript:
         assert "Warning: bands have no names" in found["lines"]
         assert " ".join(self.called(folder, "scene")["args"]) == (
             f"predict {folder / 'scene.tif'} --out {folder / 'scene.gpkg'} --overwrite "
-            "--model m.safetensors --threshold 0.4 --min-area 1500"
+            "--model m.safetensors --threshold 0.41234567 --min-area 1234567.5"
         )
 
     def test_leaves_out_what_is_not_given(self, runs, folder):

@@ -166,6 +166,32 @@ class TestAntimeridian:
         assert corners <= set(map(tuple, shapely.get_coordinates(found).tolist()))
 
 
+class TestWiderThanHalfTheGlobe:
+    @pytest.mark.parametrize(("west", "east"), [(-170, 170), (-180, 180), (-100, 100), (-180, 1)])
+    def test_stays_as_it_is_between_its_own_longitudes(self, west, east):
+        (found,) = converted(DEGREES, shapely.box(west, 10, east, 20))
+        assert found.equals(shapely.box(west, 10, east, 20))
+
+    def test_is_cut_once_if_it_runs_past_180(self):
+        hole = shapely.box(100, 12, 290, 18)
+        (found,) = converted(DEGREES, shapely.box(10, 10, 350, 20).difference(hole))
+        wanted = [shapely.box(-180, 10, -10, 20), shapely.box(10, 10, 180, 20)]
+        holes = [shapely.box(-180, 12, -70, 18), shapely.box(100, 12, 180, 18)]
+        assert found.equals(shapely.union_all(wanted).difference(shapely.union_all(holes)))
+
+    def test_is_known_in_other_units_than_degrees(self):
+        grads = CRS.from_epsg(4807)  # and from Paris
+        (found,) = converted(grads, shapely.box(-180, 10, 190, 20))
+        assert found.bounds == pytest.approx((-159.66, 9.0, 173.34, 18.0), abs=0.01)
+        assert found.area == pytest.approx(9 * 333, rel=1e-3)
+
+
+def test_what_lies_beyond_a_pole_is_refused_not_lost():
+    beyond = shapely.box(179, 90, 181, 90.1)  # half a pixel of a grid of the whole world
+    with pytest.raises(InputError, match=r"no area in longitude and latitude.*\.gpkg"):
+        converted(DEGREES, shapely.box(0, 0, 1, 1), beyond)
+
+
 def test_no_polygons_are_no_polygons():
     assert len(converted(UTM)) == 0
 

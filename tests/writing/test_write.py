@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -68,6 +69,22 @@ def load(path):
 
 def listing(folder):
     return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks how a file was opened")
+@each_format
+def test_what_is_synced_was_opened_for_writing_as_windows_wants_it(tmp_path, monkeypatch, suffix):
+    import fcntl
+
+    modes = []
+
+    def note(handle):
+        if not stat.S_ISDIR(os.fstat(handle).st_mode):
+            modes.append(fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE)
+
+    monkeypatch.setattr(os, "fsync", note)
+    save(frame(), tmp_path / f"s{suffix}")
+    assert set(modes) == {os.O_RDWR}
 
 
 class TestFormats:
