@@ -211,9 +211,10 @@ def one_step(
     torch.manual_seed(seed * 1_000_003 + step)  # dropout, the same after a resume
     images, available, targets = batch
     done = network.run(images, available)
-    loss = F.cross_entropy(done.logits, targets.long(), ignore_index=255)
     probability = done.logits.softmax(1)[:, 1]
     known, smoke = (targets != 255).float(), (targets == 1).float()
+    loss = F.cross_entropy(done.logits, targets.long(), ignore_index=255, reduction="sum")
+    loss = loss / known.sum().clamp(min=1)  # a few crops may have no label at all
     # Image by image, so that a small plume counts as much as a large one; see SPECK_PX.
     overlap = 2 * (probability * smoke).sum((1, 2)) + SPECK_PX
     both = (probability * known).sum((1, 2)) + smoke.sum((1, 2)) + SPECK_PX

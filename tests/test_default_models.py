@@ -493,6 +493,19 @@ def test_a_training_that_was_interrupted_ends_as_if_it_had_not_been(tiny, tmp_pa
         torch.testing.assert_close(value, parts[name], rtol=1e-5, atol=1e-6)
 
 
+def test_crops_without_any_label_leave_the_loss_a_number(scripts):
+    torch.manual_seed(0)
+    network = scripts.kinds.build("satellite")
+    batch = (
+        torch.randn(2, 12, 32, 32),
+        torch.ones(2, 12, dtype=torch.bool),
+        torch.full((2, 32, 32), 255, dtype=torch.uint8),
+    )
+    loss = scripts.train.one_step(network, scripts.train.optimiser_of(network, 1e-3), batch, 0, 0)
+    assert np.isfinite(loss)
+    assert all(bool(torch.isfinite(p).all()) for p in network.parameters())
+
+
 def test_a_checkpoint_goes_on_with_its_own_options_only(tiny, tmp_path):
     def parts():
         network, average = tiny.build("mss", "e"), tiny.build("mss", "e")
