@@ -6,7 +6,7 @@ A card comes from anyone, as JSON: each field may be of any type.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smokegeo.views import VIEWS
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SMOKE = "smoke"
 #: Enlargements a card may ask for; more would show a network nothing new.
 _ZOOMS = (1, 2, 3, 4)
+#: Views of bands a card may ask for; more would not fit into the memory of some machines.
+_MOST_CHANNELS = 1000
 #: Units of heat a card may name.
 _HEAT = ("celsius", "kelvin", "centikelvin", "raw")
 _TEXTS = ("name", "architecture", "licence", "summary", "smokegeo", "sha256")
@@ -54,16 +56,20 @@ def _class_faults(card: Card) -> Iterator[str]:
 
 def _input_faults(card: Card) -> Iterator[str]:
     facts = card.input
-    if not card.views or not set(card.views) <= set(VIEWS):
-        yield f"views {card.views} are not some of {VIEWS}"
-    if not card.zooms or any(zoom not in _ZOOMS for zoom in card.zooms):
-        yield f"zooms {card.zooms} are not some of {_ZOOMS}"
+    if not _are_some(card.views, VIEWS):
+        yield f"views {card.views} are not some of {VIEWS}, each once"
+    if card.channels > _MOST_CHANNELS:
+        yield f"{card.channels} channels are more than {_MOST_CHANNELS}"
+    if not _are_some(card.zooms, _ZOOMS) or not all(map(_is_whole, card.zooms)):
+        yield f"zooms {card.zooms} are not some of {_ZOOMS}, each once"
     for name in ("limit", "full"):
-        if facts.get(name) is not None and not (_is_number(facts[name]) and facts[name] > 0):
+        if facts.get(name) is not None and not (
+            _is_number(facts[name]) and 0 < facts[name] < math.inf
+        ):
             yield f"{name} {facts[name]!r} is no number above 0"
     for name in ("min_bands", "zoom_bands", "side_px"):
-        if not _is_whole(facts.get(name, 1)):
-            yield f"{name} {facts[name]!r} is no whole number"
+        if not _is_whole(facts.get(name, 1)) or facts.get(name, 1) < 1:
+            yield f"{name} {facts[name]!r} is no whole number above 0"
     if facts.get("heat") not in (None, *_HEAT):
         yield f"heat {facts['heat']!r} is not one of {', '.join(_HEAT)}"
 
@@ -77,6 +83,10 @@ def _training_faults(card: Card) -> Iterator[str]:
     validation = card.metrics.get("validation", {})
     if not (isinstance(validation, Mapping) and isinstance(validation.get("total", {}), Mapping)):
         yield "validation of its metrics holds no names and values"
+    else:
+        score = validation.get("total", {}).get("f1_image")
+        if score is not None and not (_is_number(score) and 0 <= score <= 1):
+            yield f"f1_image {score!r} is no number from 0 to 1"
 
 
 def _statistics_faults(card: Card) -> Iterator[str]:
@@ -92,6 +102,11 @@ def _statistics_faults(card: Card) -> Iterator[str]:
         yield "each band needs a minimum and a maximum"
 
 
+def _are_some(values: Sequence[Any], known: Sequence[Any]) -> bool:
+    """Say whether there are values, all of them known and none there twice."""
+    return bool(values) and set(values) <= set(known) and len(set(values)) == len(values)
+
+
 def _is_mapping(card: Card, name: str) -> bool:
     return isinstance(getattr(card, name), Mapping)
 
@@ -101,4 +116,5 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return _is_whole(value) or isinstance(value, float)
+    # Python's whole numbers have no end, and the largest have no place among the others.
+    return isinstance(value, float) or (_is_whole(value) and abs(value) < 2**63)

@@ -5,7 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+
+from smokegeo.files import atomic_file
+
+
+class WholeCheckpoints(TorchCheckpointIO):
+    """Lightning's checkpoint files, written beside their place and renamed when complete.
+
+    Lightning itself writes them to the folder for temporary files; from another disk they are
+    copied into place, and a machine that stops meanwhile leaves half of one.
+    """
+
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
+    ) -> None:
+        """Write a checkpoint, whole or not at all."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(Path(path)) as part, part.open("wb") as handle:
+            torch.save(checkpoint, handle)
 
 
 class MovableCheckpoint(ModelCheckpoint):

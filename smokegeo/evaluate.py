@@ -14,14 +14,17 @@ from smokegeo.blanks import fill_blanks
 from smokegeo.datasets.layout import FRAME_CRS
 from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.datasets.transforms import without_value
-from smokegeo.errors import ModelError
+from smokegeo.errors import InputError, ModelError
+from smokegeo.frameunits import FrameUnits
 from smokegeo.metrics import ImageScore, Report, count, report
 from smokegeo.modelfile import Card, Model
 from smokegeo.progress import track
-from smokegeo.radiometry import Scaling
 from smokegeo.torchgeo_api import frame_slices
 from smokegeo.views import make_recipe
 from smokegeo.zoom import smoke_seen
+
+#: Frames are looked at whole; those of more pixels would not fit into memory.
+LARGEST_PIXELS = 4096 * 4096
 
 
 def evaluate(model: Model, dataset: SmokeDataset, threshold: float | None = None) -> Report:
@@ -47,14 +50,16 @@ def probabilities(
     model: Model, dataset: SmokeDataset
 ) -> Iterator[tuple[str, tuple[str, ...], np.ndarray, np.ndarray]]:
     """Yield frame id, scenario tags, smoke probability (H, W) and labels (H, W) of each frame."""
+    refuse_large(dataset)
     matching = matched(model, dataset)
     network = model.for_inference()
     card = model.card
+    units = FrameUnits(card, dataset, matching)
     zooms = card.zooms_for(sum(matching.available))
     queries = list(frame_slices(dataset))
     for query in track(queries, "scoring", len(queries)):
         sample = dataset[query]
-        channels, available = channels_of(sample, card, matching)
+        channels, available = channels_of(sample, units)
         reduction = reduction_of(dataset, card, channels)
         with torch.inference_mode():
             seen = smoke_seen(network, channels, available, zooms, card.smoke, reduction)
@@ -63,29 +68,40 @@ def probabilities(
         yield record.id, record.scenarios, smoke, sample["mask"].numpy()
 
 
-def channels_of(
-    sample: dict[str, Any], card: Card, matching: Matching
-) -> tuple[Tensor, Tensor | None]:
+def channels_of(sample: dict[str, Any], units: FrameUnits) -> tuple[Tensor, Tensor | None]:
     """Return a frame as the model's network sees it, (1, C, H, W), and which channels (1, C) are.
 
     None instead of the latter says that all of them are there.
     """
+    card, matching = units.card, units.matching
     image = pick_bands(sample["image"], matching).numpy()
     valid = ~without_value(sample["image"], sample["mask"]).numpy()
+    scaling = units.scaling(int(sample["frame"]), sample["image"].numpy(), valid)
     own = image[:, valid].astype(np.float64)
-    count = len(card.bands)
     recipe = make_recipe(
         card.views,
         matching.available,
-        Scaling((1.0,) * count, (0.0,) * count, "").normaliser(card),
+        scaling.normaliser(card),
         own.mean(axis=1),
         own.std(axis=1),
+        trusted=scaling.trusted,
         limit=card.limit,
     )
-    channels = recipe.channels(image, valid, range(count))
+    channels = recipe.channels(image, valid, range(len(card.bands)))
     fill_blanks(channels, valid)
     ready = torch.from_numpy(recipe.cut(channels))[None]
     return ready, None if all(recipe.available) else torch.tensor([recipe.available])
+
+
+def refuse_large(dataset: SmokeDataset) -> None:
+    """Refuse frames that are too large to be looked at whole."""
+    for record in dataset.records:
+        if record.width * record.height > LARGEST_PIXELS:
+            raise InputError(
+                f"{dataset.layout.image(record.id)} has {record.width} x {record.height} pixels, "
+                f"more than {LARGEST_PIXELS} to be looked at whole. Find its smoke tile by tile "
+                "with `smokegeo predict`, or make the dataset of smaller frames."
+            )
 
 
 def reduction_of(dataset: SmokeDataset, card: Card, channels: Tensor) -> int:

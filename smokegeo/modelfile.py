@@ -158,7 +158,7 @@ class Model:
 
         card = self.card
         if card.architecture == "mop":
-            # Reads the weights' own shapes, so that no card can ask for more memory than they do.
+            # Compares all shapes first, so that no card can ask for more memory than its weights.
             self.for_inference()
         try:
             network = build_network(card.architecture, card.channels, card.options)
@@ -244,9 +244,9 @@ def read_card(path: str | Path) -> Card:
         return Card.from_dict(data)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (struct.error, ArithmeticError, LookupError, ValueError, TypeError) as error:
         raise ModelError(_damaged(path, error)) from error
-    except (UsageError, RecursionError) as error:  # a band without name, say
+    except (AttributeError, UsageError, RecursionError) as error:  # a band without name, say
         raise ModelError(_damaged(path, error)) from error
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +40,9 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
     """TorchGeo's segmentation task for MoP and, by name, for the baselines.
 
     The loss is two-class cross-entropy (binary cross-entropy of the softmax) plus 0.01 times the
-    prototype loss, or the terms a baseline has of its own; ignored pixels have no part in any of
-    them. The learning rate falls as a polynomial, per step.
+    prototype loss, or the terms a baseline has of its own. Ignored pixels have no part in any of
+    them, but for Mask2Former's, which takes them for pixels of neither class. The learning rate
+    falls as a polynomial, per step.
     """
 
     monitor = "val_f1"
@@ -171,24 +172,36 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
         """Report the scores of all images of all processes, and the best threshold."""
         self.val_report, self.threshold = self._report("val")
 
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep the threshold of the last validation beside the weights."""
+        checkpoint["threshold"] = self.threshold
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Take over that threshold; it is one half if there is none."""
+        kept = checkpoint.get("threshold")
+        self.threshold = kept if kept in THRESHOLDS else 0.5
+
     def on_test_epoch_start(self) -> None:
         """Forget the scores of the last round."""
         self._scores = []
 
     def on_test_epoch_end(self) -> None:
-        """Report the scores of all images of all processes."""
-        self._report("test")
+        """Report the scores of all images of all processes, at the threshold of the validation."""
+        self._report("test", self.threshold)
 
     def on_train_epoch_end(self) -> None:
         """Do nothing: TorchGeo would report metrics of its own, which count the background."""
 
-    def _report(self, split: str) -> tuple[Report, float]:
+    def _report(self, split: str, threshold: float | None = None) -> tuple[Report, float]:
+        """Return the scores at a threshold, or at the best one, and that threshold."""
         gathered = self._scores
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             parts: list[Any] = [None] * dist.get_world_size()
             dist.all_gather_object(parts, gathered)
             gathered = [score for part in parts for score in part]
-        threshold = best_threshold([counts for _, counts in gathered])
+        gathered = whole_images(gathered)
+        if threshold is None:
+            threshold = best_threshold([counts for _, counts in gathered])
         place = THRESHOLDS.index(threshold)
         # Scored at the threshold the model file would get: early in training the probabilities
         # may be ranked well long before any of them passes one half.
@@ -200,7 +213,7 @@ class MoPSegmentationTask(BaseTask):  # type: ignore[misc]  # TorchGeo's class h
     def _score(self, batch: Mapping[str, Tensor], dataset: SmokeDataset) -> None:
         smoke = self(batch["image"]).softmax(dim=1)[:, 1]
         for probability, labels, frame in zip(smoke, batch["mask"], batch["frame"], strict=True):
-            values, truth = probability.cpu().numpy(), labels.cpu().numpy()
+            values, truth = probability.float().cpu().numpy(), labels.cpu().numpy()
             record = dataset.records[int(frame)]
             score = ImageScore(record.id, Counts(), record.scenarios)
             self._scores.append((score, counts_by_threshold(values, truth)))
@@ -236,8 +249,21 @@ def counts_by_threshold(probability: Any, labels: Any) -> list[Counts]:
     return out
 
 
+def whole_images(
+    scores: Iterable[tuple[ImageScore, list[Counts]]],
+) -> list[tuple[ImageScore, list[Counts]]]:
+    """Return the counts of each image: those of its patches added up, if it was cut into some."""
+    images: dict[str, tuple[ImageScore, list[Counts]]] = {}
+    for score, counts in scores:
+        if score.frame in images:
+            before = images[score.frame][1]
+            counts = [one + other for one, other in zip(before, counts, strict=True)]
+        images[score.frame] = (score, counts)
+    return list(images.values())
+
+
 def best_threshold(images: list[list[Counts]]) -> float:
-    """Return the threshold with the best mean F1 over images; 0.5 without any smoke."""
+    """Return the threshold with the best mean F1 over images; 0.5 if none finds any smoke."""
     best, chosen = -1.0, 0.5
     for position, threshold in enumerate(THRESHOLDS):
         scores = [f1 for counts in images if (f1 := counts[position].f1) is not None]
@@ -245,4 +271,4 @@ def best_threshold(images: list[list[Counts]]) -> float:
         # Ties go to the middle, the least surprising choice.
         if mean > best or (mean == best and abs(threshold - 0.5) < abs(chosen - 0.5)):
             best, chosen = mean, threshold
-    return chosen if best >= 0 else 0.5
+    return chosen if best > 0 else 0.5

@@ -17,7 +17,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint, TQDMProgressBar
 from lightning.pytorch.loggers import CSVLogger
 
-from smokegeo.checkpoints import MovableCheckpoint, Patience
+from smokegeo.checkpoints import MovableCheckpoint, Patience, WholeCheckpoints
 from smokegeo.datasets.datamodule import SmokeDataModule
 from smokegeo.datasets.layout import load_layout
 from smokegeo.datasets.smoke import SmokeDataset
@@ -215,6 +215,7 @@ def _trainer(
         logger=CSVLogger(out, name="logs", version=_next_log(out / "logs")),
         log_every_n_steps=min(50, config.iterations),
         callbacks=callbacks,
+        plugins=[WholeCheckpoints()],
         num_sanity_val_steps=0,
         use_distributed_sampler=False,  # the data module shares samples out itself
         enable_progress_bar=terminal,

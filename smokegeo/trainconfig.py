@@ -33,6 +33,8 @@ _WHOLE = {
 _OPTIONAL = ("patch_px", "patience")
 #: Torch takes no larger seed, and nobody needs more of anything else.
 _LARGEST = 2**63 - 1
+#: Precisions whose weights are in half: a prototype that moves by a thousandth stays in place.
+_TOO_COARSE = ("16-true", "bf16-true")
 #: Numbers that are 0 or more.
 _FROM_ZERO = ("weight_decay", "power", "prototype_weight")
 
@@ -117,6 +119,13 @@ class Machine:
     strategy: str = "auto"
     precision: str = "32-true"
     workers: int = 0
+
+    def __post_init__(self) -> None:
+        if self.precision in _TOO_COARSE:
+            raise UsageError(
+                f"--precision {self.precision} loses the prototypes' small steps. "
+                f"Use {self.precision.replace('true', 'mixed')} or 32-true."
+            )
 
 
 def read_config(path: Path) -> dict[str, Any]:

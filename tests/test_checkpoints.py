@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+
+import pytest
 import torch
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 
-from smokegeo.checkpoints import MovableCheckpoint, Patience
+from smokegeo.checkpoints import MovableCheckpoint, Patience, WholeCheckpoints
 
 
 def kept(folder, kind=ModelCheckpoint):
@@ -40,3 +43,26 @@ def test_a_score_without_its_file_is_forgotten(tmp_path):
     new.load_state_dict(old.state_dict())
     assert new.best_model_score is None
     assert new.best_model_path == ""
+
+
+def test_a_checkpoint_is_written_beside_its_place_and_nowhere_else(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "another disk"))  # that is not there
+    path, files = tmp_path / "checkpoints" / "last.ckpt", WholeCheckpoints()
+    files.save_checkpoint({"step": 3, "weights": torch.ones(2)}, path)
+    assert files.load_checkpoint(path, weights_only=True)["step"] == 3
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_checkpoint_that_fails_leaves_the_one_before(tmp_path, monkeypatch):
+    path, files = tmp_path / "last.ckpt", WholeCheckpoints()
+    files.save_checkpoint({"step": 3}, path)
+
+    def half(checkpoint, handle):
+        handle.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(torch, "save", half)
+    with pytest.raises(KeyboardInterrupt):
+        files.save_checkpoint({"step": 4}, path)
+    assert files.load_checkpoint(path, weights_only=True)["step"] == 3
+    assert list(tmp_path.iterdir()) == [path]

@@ -11,8 +11,9 @@ import torch
 from smokegeo import HSS, MSS
 from smokegeo.bands import BandSet, match_bands
 from smokegeo.datasets.statistics import band_statistics
-from smokegeo.errors import ModelError
+from smokegeo.errors import InputError, ModelError
 from smokegeo.evaluate import evaluate, pick_bands, probabilities, split_by_scene
+from smokegeo.explain.look import Viewer
 from smokegeo.modelfile import Card, load_model, save_model
 from smokegeo.models.build import build_network
 from smokegeo.sensors import sensor
@@ -115,3 +116,13 @@ def test_picked_bands_come_in_the_models_order_with_gaps_of_zero():
     image = torch.stack([torch.full((2, 2), 7.0), torch.full((2, 2), 3.0)])
     picked = pick_bands(image, match_bands(scene, sensor("mss").bands))
     assert picked[:, 0, 0].tolist() == [3, 0, 0, 7]
+
+
+def test_frames_too_large_to_be_seen_whole_are_refused_with_a_remedy(
+    model, make_dataset, monkeypatch
+):
+    monkeypatch.setattr("smokegeo.evaluate.LARGEST_PIXELS", 24 * 40 - 1)
+    dataset = MSS(make_dataset(10, "mss").root, "test")
+    for look in (lambda: evaluate(model, dataset), lambda: Viewer(model, dataset)):
+        with pytest.raises(InputError, match=r"40 x 24 pixels.*`smokegeo predict`"):
+            look()

@@ -348,6 +348,20 @@ def test_weights_without_a_card_are_refused(tmp_path):
         (lambda card: card.update(metrics="x"), "metrics holds no names"),
         (lambda card: card.update(metrics={"validation": "x"}), "validation"),
         (lambda card: card["training"].update(config=None), "config of its training"),
+        (
+            lambda card: card["metrics"].update(validation={"total": {"f1_image": "x"}}),
+            "f1_image 'x' is no number from 0 to 1",
+        ),
+        (lambda card: card["statistics"].update(pixels=math.inf), "damaged"),
+        (lambda card: card["input"].update(views=["measured"] * 2), "each once"),
+        (lambda card: card["input"].update(zooms=[2, 2]), "each once"),
+        (lambda card: card["input"].update(zooms=[2.0]), "zooms (2.0,) are not some of"),
+        (lambda card: card["input"].update(side_px="x"), "side_px 'x' is no whole number"),
+        (lambda card: card["input"].update(side_px=0), "side_px 0 is no whole number above 0"),
+        (lambda card: card["input"].update(side_px=-640), "side_px -640 is no whole number"),
+        (lambda card: card["input"].update(min_bands=0), "min_bands 0 is no whole number above 0"),
+        (lambda card: card["input"].update(zoom_bands=-1), "zoom_bands -1 is no whole number"),
+        (lambda card: card["input"].update(full=10**400), "full 1000"),
         (lambda card: card["input"].update(min_bands="x"), "min_bands 'x' is no whole number"),
         (lambda card: card["input"].update(zoom_bands=1.5), "zoom_bands 1.5 is no whole number"),
         (lambda card: card["input"].update(limit=math.nan), "limit nan is no number above 0"),
@@ -399,6 +413,7 @@ def fewer_bands(card) -> None:
         (lambda card: card["options"].update(momentum=math.nan), "momentum"),
         (lambda card: card["options"].update(prototypes="three"), "prototypes"),
         (lambda card: card["options"].update(prototypes=4), "do not belong together"),
+        (lambda card: card["options"].update(prototypes=10**6), "at most 100"),
         (lambda card: card["options"].update(dim=10**7), "do not belong together"),
         (lambda card: card["options"].update(variant="accuracy"), "do not belong together"),
         (lambda card: card["options"].update(fusion="concat"), "do not belong together"),
@@ -421,8 +436,27 @@ def test_the_common_branch_alone_is_checked_for_its_bands_too(path):
     options = {"dim": 40, **ABLATION["bl"]}
     save_model(path, make_card(options=options), network.state_dict())
     rewrite(path, fewer_bands)
-    assert "5 bands, not 4" in refusal(lambda: load_model(path).for_inference())
+    assert "has shape (25, 5, 7, 7), not (25, 4, 7, 7)" in refusal(
+        lambda: load_model(path).for_inference()
+    )
     refusal(load_all, path)
+
+
+def broadcast(state):
+    return {**state, "head.bias": state["head.bias"][:1], "p_router.bias": torch.zeros(1, 1)}
+
+
+def test_weights_that_would_be_stretched_to_fit_are_refused_both_ways(path, model):
+    save_model(path, make_card(), broadcast(model.state_dict()))
+    assert "has shape" in refusal(load_all, path)
+
+
+def test_a_card_cannot_ask_for_thousands_of_channels():
+    with pytest.raises(UsageError, match="1001 channels are more than 1000"):
+        make_card(1001)
+    with pytest.raises(UsageError, match="1002 channels are more than 1000"):
+        make_card(501, input={"views": ["measured", "relative"]})
+    assert make_card(500, input={"views": ["measured", "relative"]}).channels == 1000
 
 
 def test_keys_of_a_later_version_are_passed_over(path):

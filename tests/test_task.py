@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from smokegeo.metrics import Counts, count
+from smokegeo.metrics import Counts, ImageScore, count
 from smokegeo.task import (
     THRESHOLDS,
     MoPSegmentationTask,
     best_threshold,
     counts_by_threshold,
     segmentation_loss,
+    whole_images,
 )
 from smokegeo.train import TrainConfig, new_task
 
@@ -55,6 +56,63 @@ def test_the_best_threshold_is_the_one_with_the_best_mean_f1():
     assert best_threshold([[Counts(tp=1)] * 19]) == 0.5
     assert best_threshold([[Counts(tn=5)] * 19]) == 0.5
     assert best_threshold([]) == 0.5
+
+
+def test_a_split_without_smoke_has_no_best_threshold():
+    """At low thresholds something is found, wrongly; at high ones nothing."""
+    assert best_threshold([[Counts(fp=3, tn=2)] * 9 + [Counts(tn=5)] * 10]) == 0.5
+
+
+def score_of(frame, count):
+    return ImageScore(frame, Counts()), [count] * 19
+
+
+def test_the_patches_of_a_frame_are_scored_together():
+    """Cut so that one patch has all of the smoke, a frame is still scored as a whole."""
+    smoky, clear, other = Counts(tp=6, fn=2), Counts(fp=2, tn=6), Counts(tp=1, tn=7)
+    patches = [score_of("a", smoky), score_of("b", other), score_of("a", clear)]
+    images = whole_images(patches)
+    assert [score.frame for score, _ in images] == ["a", "b"]
+    assert images[0][1] == [Counts(tp=6, fp=2, fn=2, tn=6)] * 19
+    assert images[1][1] == [other] * 19
+
+
+def reported(task, monkeypatch, patches):
+    """Return what a task logs and reports of patches."""
+    logged = {}
+    monkeypatch.setattr(task, "log", lambda name, value, **_: logged.update({name: value}))
+    task._scores = patches
+    return logged
+
+
+def test_a_validation_in_patches_reports_frames(monkeypatch):
+    task = MoPSegmentationTask("fcn", 3)
+    patches = [score_of("a", Counts(tp=6, fn=2)), score_of("a", Counts(fp=2, tn=6))]
+    logged = reported(task, monkeypatch, patches)
+    task.on_validation_epoch_end()
+    assert task.val_report.total.images == 1
+    assert logged["val_f1"] == pytest.approx(12 / 16)
+
+
+def test_a_test_is_scored_at_the_threshold_of_the_validation(monkeypatch):
+    task = MoPSegmentationTask("fcn", 3)
+    counts = [Counts(tp=1, fn=9)] * 19
+    counts[3] = Counts(tp=10)  # the best threshold of the test split
+    logged = reported(task, monkeypatch, [(ImageScore("a", Counts()), counts)])
+    task.threshold = THRESHOLDS[7]
+    task.on_test_epoch_end()
+    assert logged["test_f1"] == pytest.approx(2 / 11)
+    assert task.threshold == THRESHOLDS[7]
+
+
+def test_a_checkpoint_keeps_the_threshold():
+    task, other, checkpoint = MoPSegmentationTask("fcn", 3), MoPSegmentationTask("fcn", 3), {}
+    task.threshold = THRESHOLDS[7]
+    task.on_save_checkpoint(checkpoint)
+    other.on_load_checkpoint(checkpoint)
+    assert other.threshold == THRESHOLDS[7]
+    other.on_load_checkpoint({})
+    assert other.threshold == 0.5
 
 
 def test_the_learning_rate_falls_as_the_papers_polynomial():

@@ -372,6 +372,18 @@ def test_a_machine_that_cannot_be_is_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("precision", ["16-true", "bf16-true"])
+def test_weights_in_half_are_refused_with_what_to_use(precision):
+    with pytest.raises(UsageError, match=f"Use {precision[:-5]}-mixed or 32-true"):
+        Machine(precision=precision)
+
+
+def test_a_training_in_mixed_precision_is_validated(mss, tmp_path):
+    machine = Machine(accelerator="cpu", devices="1", precision="bf16-mixed")
+    path = train(config(mss, iterations=1), tmp_path / "run", machine)
+    assert load_model(path).card.metrics["validation"]["total"]["images"] == 1
+
+
 def test_a_network_that_cannot_be_built_is_refused_before_anything_is_written(
     mss, tmp_path, monkeypatch
 ):

@@ -46,6 +46,7 @@ def evaluate(
       smokegeo evaluate runs/hss-mop-realtime/model.safetensors --dataset hss --root smoke-hss
     """
     from smokegeo.datasets import dataset_class, default_root
+    from smokegeo.errors import printable
     from smokegeo.evaluate import evaluate as score
     from smokegeo.evaluate import split_by_scene
     from smokegeo.metrics import table
@@ -61,5 +62,6 @@ def evaluate(
         facts = {"model": loaded.card.name, "split": split, "threshold": level}
         click.echo(json.dumps({**facts, **result.to_dict()}, indent=2))
     else:
-        click.echo(f"{loaded.card.name} on the {split} split of {folder}, threshold {level:g}")
-        click.echo(table(result))
+        title = f"{loaded.card.name} on the {split} split of {folder}, threshold {level:g}"
+        for line in (title, *table(result).split("\n")):
+            click.echo(printable(line))

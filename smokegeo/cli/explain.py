@@ -58,6 +58,7 @@ def explain(
     import json
 
     from smokegeo.datasets import dataset_class, default_root
+    from smokegeo.errors import printable
     from smokegeo.evaluate import split_by_scene
     from smokegeo.explain.run import Rivals, choose_frames
     from smokegeo.explain.run import explain as draw
@@ -72,8 +73,8 @@ def explain(
     if as_json:
         click.echo(json.dumps({"split": split, "out": str(out), **facts}, indent=2))
     else:
-        click.echo("\n".join(_lines(facts)))
-        click.echo(f"wrote {len(facts['files'])} figures to {out}")
+        for line in (*_lines(facts), f"wrote {len(facts['files'])} figures to {out}"):
+            click.echo(printable(line))
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

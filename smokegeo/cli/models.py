@@ -35,7 +35,7 @@ def models(action: str, name: str | None, folder: Path, as_json: bool) -> None:
       smokegeo models
       smokegeo models show runs/hss-mop-realtime/model.safetensors
     """
-    from smokegeo.errors import ModelError, UsageError
+    from smokegeo.errors import ModelError, UsageError, printable
     from smokegeo.modelfile import SUFFIX, bundled_models, find_model, read_card
 
     if action == "show":
@@ -51,21 +51,22 @@ def models(action: str, name: str | None, folder: Path, as_json: bool) -> None:
         try:
             found[label] = read_card(path)
         except ModelError as error:
-            click.echo(f"Warning: {error}", err=True)
+            click.echo(printable(f"Warning: {error}"), err=True)
     if as_json:
         click.echo(json.dumps({k: card.to_dict() for k, card in found.items()}, indent=2))
     elif not found:
-        click.echo(
-            f"No model is bundled yet, and none lies below {folder}. `smokegeo train` makes one."
-        )
+        text = f"No model is bundled yet, and none lies below {folder}. `smokegeo train` makes one."
+        click.echo(printable(text))
     else:
         for label, card in found.items():
             doubt = " Provisional." if "provisional" in card.training else ""
             text = f"{label}: {card.architecture}, {len(card.bands)} bands. {card.summary}"
-            click.echo(text.rstrip() + doubt)
+            click.echo(printable(text.rstrip() + doubt))
 
 
 def _describe(card: Card, name: str) -> str:
+    from smokegeo.errors import printable
+
     bands = ", ".join(
         band.name if band.wavelength_nm is None else f"{band.name} ({band.wavelength_nm:g} nm)"
         for band in card.bands
@@ -90,7 +91,7 @@ def _describe(card: Card, name: str) -> str:
         f"  smokegeo predict scene.tif --out smoke.gpkg --model {name}",
         *([] if kind is None else [f"  smokegeo evaluate {name} --dataset {kind} --root DATA"]),
     ]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _dataset_kind(card: Card) -> str | None:

@@ -68,7 +68,7 @@ _NUMBER = click.IntRange(min=1)
 @click.option("--overwrite", is_flag=True, help="Start anew in an --out that exists.")
 @click.option("--accelerator", default="auto", help="cpu, gpu, mps ... as in Lightning.")
 @click.option("--devices", default="auto", help="How many or which devices, as in Lightning.")
-@click.option("--strategy", default="auto", help="ddp, fsdp ... as in Lightning.")
+@click.option("--strategy", default="auto", help="auto or ddp, as in Lightning.")
 @click.option(
     "--precision", default="32-true", help="16-mixed or bf16-mixed on GPUs, as in Lightning."
 )

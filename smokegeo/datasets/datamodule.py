@@ -78,7 +78,8 @@ class SmokeDataModule(GeoDataModule):
     Training samples are whole frames, scaled, cropped to `crop_px` and flipped, as in the paper;
     with `patch_px`, TorchGeo's samplers cut patches first, for rasters larger than a frame. They
     come as one sequence of `iterations` batches that resumes where the trainer stands. Validation
-    and test see each frame once, whole and unscaled. Several processes share the work between
+    and test see each frame once and unscaled: whole, or with `patch_px` as patches side by side,
+    whose counts `smokegeo.task` adds up frame by frame. Several processes share the work between
     them here, so the trainer must not (`use_distributed_sampler=False`).
     """
 

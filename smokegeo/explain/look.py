@@ -19,7 +19,8 @@ from smokegeo.composite import composite
 from smokegeo.datasets.layout import IGNORE
 from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.errors import ModelError
-from smokegeo.evaluate import channels_of, matched, reduction_of
+from smokegeo.evaluate import channels_of, matched, reduction_of, refuse_large
+from smokegeo.frameunits import FrameUnits
 from smokegeo.modelfile import Model
 from smokegeo.models.config import MoPConfig
 from smokegeo.models.mop import MoP
@@ -58,9 +59,11 @@ class Viewer:
     """A MoP with all it takes to run it on the frames of a dataset."""
 
     def __init__(self, model: Model, dataset: SmokeDataset) -> None:
+        refuse_large(dataset)
         self.model, self.dataset = model, dataset
         self.network = mop_of(model)
         self.matching = matched(model, dataset)
+        self.units = FrameUnits(model.card, dataset, self.matching)
         names = (Path(str(path)).stem for path in dataset.index.filepath)
         self.queries = dict(zip(names, frame_slices(dataset), strict=True))
         views = len(model.card.views)
@@ -80,7 +83,7 @@ class Viewer:
         sample = self.dataset[self.queries[frame]]
         mask: Tensor = sample["mask"]
         card = self.model.card
-        channels, available = channels_of(sample, card, self.matching)
+        channels, available = channels_of(sample, self.units)
         zooms = card.zooms_for(sum(self.matching.available))
         reduction = reduction_of(self.dataset, card, channels)
         with torch.inference_mode():

@@ -32,7 +32,6 @@ from smokegeo.explain.measures import (
 from smokegeo.explain.tsne import tsne
 from smokegeo.files import atomic_folder
 from smokegeo.modelfile import Model
-from smokegeo.models.config import MoPConfig
 from smokegeo.progress import track
 from smokegeo.scene.product import listed
 
@@ -60,7 +59,8 @@ class Pixels:
     """Features of sampled pixels, one a row, and the summed band weights of whole frames.
 
     `common` and `individual` are of the same random pixels; `unit` holds individual features, of
-    length 1 in each band, of pixels whose `labels` are 0 and 1 as far as there are enough.
+    length 1 in each band, of pixels whose `labels` are 0 and 1 as far as there are enough. Of
+    individual features there are those of bands that the dataset has.
     """
 
     common: Array | None
@@ -100,8 +100,9 @@ def explain(
         branches = {"common": pixels.common, "individual": pixels.individual}
         if without_split is not None:
             branches["without_split"] = gather(without_split, sampled).common
+        shown = [bands[i] for i in np.flatnonzero(viewer.present)]
         facts["correlation"] = _correlate(
-            branches, viewer.config.band_dim, bands, folder / "correlation.png"
+            branches, viewer.config.band_dim, shown, folder / "correlation.png"
         )
         facts["band_weights"] = {"bands": bands, **_mean_weights(pixels)}
         facts["activation"] = {
@@ -134,7 +135,7 @@ def choose_frames(dataset: SmokeDataset, wanted: str) -> list[str]:
 def gather(viewer: Viewer, frames: Sequence[str]) -> Pixels:
     """Sample pixels of the frames; the same ones for every network on the same frames."""
     parts = [
-        _draw_pixels(viewer.look(frame), viewer.config, np.random.default_rng(number))
+        _draw_pixels(viewer.look(frame), viewer, np.random.default_rng(number))
         for number, frame in enumerate(track(frames, viewer.model.card.name, len(frames)))
     ]
     weights = [part.weights for part in parts if part.weights is not None]
@@ -179,7 +180,7 @@ def _rival_viewers(rivals: Rivals, dataset: SmokeDataset) -> tuple[Viewer | None
     return psr, split
 
 
-def _draw_pixels(look: Look, config: MoPConfig, rng: np.random.Generator) -> Pixels:
+def _draw_pixels(look: Look, viewer: Viewer, rng: np.random.Generator) -> Pixels:
     labels = look.labels.ravel()
     anywhere = _some(np.flatnonzero(labels != IGNORE), FRAME_PIXELS, rng)
     kinds = [_some(np.flatnonzero(labels == value), CLASS_PIXELS, rng) for value in (0, 1)]
@@ -188,12 +189,15 @@ def _draw_pixels(look: Look, config: MoPConfig, rng: np.random.Generator) -> Pix
     def take(maps: Array | None, where: Array) -> Array | None:
         return None if maps is None else maps.reshape(len(maps), -1)[:, where].T
 
-    individual = take(look.individual, chosen)
+    own = None
+    if look.individual is not None:  # without what absent bands would have there
+        own = look.individual[np.repeat(viewer.present, viewer.config.band_dim)]
+    individual = take(own, chosen)
     where = regions(look.mask)
     return Pixels(
         take(look.common, anywhere),
-        take(look.individual, anywhere),
-        None if individual is None else unit_per_band(individual, config.groups),
+        take(own, anywhere),
+        None if individual is None else unit_per_band(individual, int(viewer.present.sum())),
         labels[chosen],
         None if look.beta is None else np.einsum("rhw,bhw->rb", where.astype(float), look.beta),
         where.sum(axis=(1, 2)),

@@ -30,6 +30,9 @@ HEADS = (1, 2, 5, 8)
 REDUCTIONS = (8, 4, 2, 1)
 #: Unit vectors in fewer dimensions cannot hold three prototypes of two classes apart.
 MIN_BAND_CHANNELS = 4
+#: From and to how many of each there may be. A card comes from anyone and must not ask for more
+#: memory than there is.
+_RANGES = {"bands": (1, 1000), "prototypes": (1, 100), "dim": (1, 10_000), "classes": (2, 10)}
 
 
 @dataclass(frozen=True)
@@ -80,9 +83,12 @@ class MoPConfig:
     def __post_init__(self) -> None:
         for item in fields(self):
             _check_type(item.name, getattr(self, item.name), item.default)
-        for name, low in (("bands", 1), ("prototypes", 1), ("dim", 1), ("classes", 2)):
-            if getattr(self, name) < low:
-                raise UsageError(f"MoP: {name}={getattr(self, name)} is too small; at least {low}.")
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if value < low:
+                raise UsageError(f"MoP: {name}={value} is too small; at least {low}.")
+            if value > high:
+                raise UsageError(f"MoP: {name}={value} is too large; at most {high}.")
         _one_of("variant", self.variant, DEPTHS)
         _one_of("fusion", self.fusion, ("mean", "sum", "concat", "common", "spectral"))
         _one_of("prototype_update", self.prototype_update, ("momentum", "gradient", "none"))

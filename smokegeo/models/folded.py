@@ -26,7 +26,11 @@ from smokegeo.models.config import MoPConfig
 from smokegeo.models.lean_mit import LeanMiT, conv
 from smokegeo.models.padding import pad_small
 from smokegeo.models.resize import sum_resized
+from smokegeo.models.shapes import check_shapes
 from smokegeo.models.weights import Weights
+
+#: What folding may make of the routers, in numbers of 8 bytes; the paper's network has 60,000.
+_MOST_NUMBERS = 100_000_000
 
 
 class FoldedMoP(nn.Module):
@@ -35,8 +39,9 @@ class FoldedMoP(nn.Module):
     def __init__(self, config: MoPConfig, state: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.config = config
+        check_shapes(config, state)
+        _check_size(config)
         weights = Weights({name: value.detach().cpu().double() for name, value in state.items()})
-        _check_shapes(config, weights)
         scale = 0.5 if config.fusion == "mean" else 1.0
         head = weights["head.weight"][:, :, 0, 0] * scale
         halves = torch.split(head, config.feature_dim, dim=1)  # two only when concatenated
@@ -51,7 +56,6 @@ class FoldedMoP(nn.Module):
         self.register_buffer("bias", weights["head.bias"].float())
         self.members: Tensor
         self.register_buffer("members", config.membership())
-        _check_all_read(weights)
         self.eval().requires_grad_(False)
 
     def forward(self, x: Tensor, available: Tensor | None = None) -> Tensor:
@@ -87,29 +91,14 @@ def _stem(config: MoPConfig, state: Weights) -> tuple[nn.Conv2d, list[int]]:
         sizes = [0, *sizes]
     elif not config.band_split:
         sizes = [*sizes, 0]
-    joined = torch.cat(weights)
-    if joined.shape[1] != config.bands:
-        raise ValueError(f"its weights are for {joined.shape[1]} bands, not {config.bands}")
-    return conv(joined, torch.cat(biases), stride=4), sizes
+    return conv(torch.cat(weights), torch.cat(biases), stride=4), sizes
 
 
-def _check_shapes(config: MoPConfig, weights: Weights) -> None:
-    """Refuse weights that would fit together, but not into this network."""
-    both = 2 if config.fusion == "concat" else 1
-    wanted = {"head.weight": (config.classes, both * config.feature_dim, 1, 1)}
-    if config.psr:
-        per_class = (config.groups, config.prototypes, config.band_dim)
-        wanted["prototypes.vectors"] = (config.classes, *per_class)
-    for name, shape in wanted.items():
-        if weights[name].shape != shape:
-            raise ValueError(f"its {name} has shape {tuple(weights[name].shape)}, not {shape}")
-
-
-def _check_all_read(weights: Weights) -> None:
-    """Refuse weights of a larger network, of which a part would silently be left out."""
-    extra = [name for name in weights.unread() if not name.endswith("num_batches_tracked")]
-    if extra:
-        raise ValueError(f"its weights {', '.join(extra[:3])} have no place in this network")
+def _check_size(config: MoPConfig) -> None:
+    """Refuse a network of which folding would make very much more than its weights are."""
+    readers = config.classes + config.f_router + config.classes * config.prototypes
+    if config.band_split and readers * config.groups * config.feature_dim > _MOST_NUMBERS:
+        raise ValueError(f"{config.groups} bands of {config.band_dim} features are too many")
 
 
 def _band_stem(config: MoPConfig, state: Weights) -> tuple[Tensor, Tensor]:

@@ -110,3 +110,11 @@ def test_a_model_without_routers_is_refused_in_one_line(run, layout, tmp_path):
     result = run("explain", plain, "--root", layout.root, "--out", tmp_path / "figures")
     assert result.exit_code == 4
     assert "no F-Router" in result.stderr
+
+
+def test_what_is_told_cannot_steer_the_terminal(run, layout, model, tmp_path):
+    out = tmp_path / "figures\x1bc"
+    result = run("explain", model, "--root", layout.root, "--out", out, "--frames", 1, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "wrote 4 figures" in result.output
+    assert "\x1b" not in result.output

@@ -21,3 +21,18 @@ def test_a_model_of_no_known_kind_names_no_dataset(run, tmp_path):
     assert shown.exit_code == 0, shown.output
     assert "smokegeo predict" in shown.output
     assert "--dataset" not in shown.output
+
+
+STEERING = "\x1bcred\r"
+
+
+def test_a_strangers_words_cannot_steer_the_terminal(run, tmp_path, monkeypatch):
+    path = save_toy(tmp_path / "m.safetensors", name=STEERING, summary=STEERING)
+    (tmp_path / "odd\x1bc.safetensors").write_bytes(b"x" * 100)
+    for order in (("list", "--folder", tmp_path), ("show", path)):
+        shown = run("models", *order)
+        assert shown.exit_code == 0, shown.output
+        assert "red" in shown.output
+        assert not {"\x1b", "\r"} & set(shown.output)
+    monkeypatch.setattr("smokegeo.modelfile.bundled_models", dict)
+    assert "\x1b" not in run("models", "--folder", tmp_path / "none\x1b").output

@@ -72,6 +72,7 @@ def test_options_win_over_the_config_file_and_set_reaches_the_rest(run, make_dat
         (("--set", "options=[1]", "--variant", "accuracy"), 2, "options"),
         (("--lr", "-1"), 2, "lr -1.0 must be above 0"),
         (("--seed", "-1"), 2, "seed -1 must be 0 or more"),
+        (("--precision", "16-true"), 2, "Use 16-mixed or 32-true"),
         (("--resume",), 2, "--resume needs --out"),
         (("--resume", "--out", "nowhere"), 3, "cannot be read"),
         (("--config", "missing.yaml"), 2, "does not exist"),
@@ -137,6 +138,15 @@ def test_evaluate_scores_the_split_that_was_kept_from_the_training(run, make_dat
             *("--split", name, "--json", "--quiet"),
         )
         assert json.loads(scored.stdout)["total"]["images"] == len(records)
+
+
+def test_scores_cannot_steer_the_terminal(run, make_dataset, tmp_path):
+    root = make_dataset(10, "mss").root
+    path = save_toy(tmp_path / "m.safetensors", "mss", name="\x1bc\rred")
+    scored = run("evaluate", path, "--dataset", "mss", "--root", root)
+    assert scored.exit_code == 0, scored.output
+    assert "red on the test split" in scored.output
+    assert not {"\x1b", "\r"} & set(scored.output)
 
 
 @pytest.mark.parametrize("split", ["train", "nonsense"])

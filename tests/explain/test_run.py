@@ -138,6 +138,10 @@ def test_absent_bands_are_left_out(make_dataset, tmp_path):
     np.testing.assert_allclose(routed, plain, atol=1e-5)
     facts = explain(model, few, tmp_path / "out", [few.records[0].id])
     assert facts["correlation"]["individual"]["between_bands"] is not None
+    pixels = gather(viewer, [record.id for record in few.records])
+    assert pixels.individual.shape[1] == pixels.unit.shape[1] == 3 * viewer.config.band_dim
+    lengths = np.linalg.norm(pixels.unit.reshape(len(pixels.unit), 3, -1), axis=2)
+    np.testing.assert_allclose(lengths, 1, atol=1e-5)
 
 
 def test_a_prediction_follows_the_threshold_of_the_card(data):

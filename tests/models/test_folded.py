@@ -5,9 +5,10 @@ import torch
 from random_networks import last_absent, random_image, random_network
 from torch.utils.flop_counter import FlopCounterMode
 
-from smokegeo.models.config import ABLATION
+from smokegeo.models.config import ABLATION, MoPConfig
 from smokegeo.models.folded import FoldedMoP
 from smokegeo.models.mop import MoP
+from smokegeo.models.shapes import shapes
 
 ROWS = [
     pytest.param({**switches, **fusion}, id=f"{row} {fusion.get('fusion', '')}".strip())
@@ -116,7 +117,7 @@ def test_folded_networks_are_smaller_to_run_than_they_were_to_train():
         ({"variant": "accuracy"}, {"variant": "realtime"}, "no place"),
         ({}, {"variant": "accuracy"}, "stages"),
         ({}, ABLATION["a"], "no place"),
-        (ABLATION["bl"], {**ABLATION["bl"], "bands": 4}, "5 bands, not 4"),
+        (ABLATION["bl"], {**ABLATION["bl"], "bands": 4}, "has shape"),
         ({}, {"bands": 4}, "has shape"),
         (ABLATION["a"], {}, "prototypes"),
         (ABLATION["a"], ABLATION["c"], "f_router"),
@@ -127,3 +128,10 @@ def test_weights_of_another_network_are_refused(trained, told, fact):
     config = random_network(**told).config
     with pytest.raises((KeyError, ValueError, RuntimeError), match=fact):
         FoldedMoP(config, state)
+
+
+def test_a_network_that_would_grow_much_by_folding_is_refused():
+    config = MoPConfig(bands=1000, dim=10_000, band_groups=1000, prototypes=100, classes=10)
+    small = {name: torch.zeros(()).expand(shape) for name, shape in shapes(config).items()}
+    with pytest.raises(ValueError, match="1000 bands of 10 features are too many"):
+        FoldedMoP(config, small)
