@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from smokegeo.banddoubts import doubt_of_counting, doubt_of_repeats
 from smokegeo.bandnames import guess_sensor, is_auxiliary, parse_band_name
-from smokegeo.bandreading import BandReading, band_at, unique, usual_stack
+from smokegeo.bandreading import BandReading, band_at, other_order, unique, usual_stack
 from smokegeo.bands import Band, BandSet
 from smokegeo.errors import InputError, UsageError
 from smokegeo.rastermeta import RasterMeta, bare_wavelengths
@@ -85,12 +85,16 @@ def from_sensor(name: str, meta: RasterMeta, data: tuple[int, ...]) -> BandReadi
         doubts = (doubt_of_counting(texts, preset.name), doubt_of_repeats(found, data))
         bands = BandSet(unique(found, data), preset.name)
         return BandReading(bands, data, source, tuple(filter(None, doubts)))
-    if len(preset.bands) == len(data):
-        return BandReading(preset.bands, data, source)
-    stack = None if any(texts) else usual_stack(preset, len(data))
+    stack = preset.bands if len(preset.bands) == len(data) else None
+    if stack is None and not any(texts):
+        stack = usual_stack(preset, len(data))
     if stack is not None:
+        other = other_order(stack)
         note = f"{len(data)} bands are taken for {', '.join(stack.names)}, in this order"
-        return BandReading(stack, data, source, notes=(note,))
+        if other is not None:
+            note += f"; if it is another, give --bands, such as {other}"
+        told = other is not None or len(stack) < len(preset.bands)
+        return BandReading(stack, data, source, notes=(note,) if told else ())
     raise InputError(
         f"{meta.filename or 'the raster'} has {len(data)} bands, {preset.title} has "
         f"{len(preset.bands)}, and nothing says which one band {data[len(found)]} is. "

@@ -1,8 +1,9 @@
 """Find out which bands a raster has, from whatever its metadata (`rastermeta.py`) says.
 
 In this order: the user's explicit choice (`bandchoice.py`), GDAL's `IMAGERY` domain, ENVI's
-`wavelength`, band descriptions, colour interpretation, and last the number of bands. Descriptions
-that only count (`Band 1`, `Band 2`, ...) are none; numbers like 490, 560, 665 are wavelengths.
+`wavelength`, such tags of the bands, band descriptions, colour interpretation, and last the number
+of bands. Descriptions that only count (`Band 1`, `Band 2`, ...) are none; numbers like 490, 560,
+665 are wavelengths.
 """
 
 from __future__ import annotations
@@ -21,18 +22,21 @@ from smokegeo.bandnames import (
     guess_sensor,
     is_auxiliary,
     is_validity,
+    only_counts,
     parse_band_name,
     sensor_clue,
 )
-from smokegeo.bandreading import BandReading, band_at, unique, usual_stack
+from smokegeo.bandreading import BandReading, band_at, other_order, unique, usual_stack
 from smokegeo.bands import Band, BandSet
 from smokegeo.rastermeta import (
     BandNumbers,
     RasterMeta,
+    bad_bands,
     bare_wavelengths,
     envi_numbers,
     imagery_numbers,
     is_filler,
+    tag_numbers,
 )
 from smokegeo.sensors import sensor as find_sensor
 
@@ -40,12 +44,18 @@ from smokegeo.sensors import sensor as find_sensor
 _BY_COUNT = {
     3: ("mss", "red, green, blue"),
     4: ("naip", "red, green, blue, near infrared"),
-    5: ("rededge_mx", "MicaSense RedEdge"),
+    5: ("rededge_mx", "MicaSense RedEdge (blue, green, red, nir, rededge)"),
     6: ("satellite", "blue, green, red, near infrared and two short-wave infrared bands"),
-    8: ("planetscope8", "PlanetScope SuperDove"),
+    8: (
+        "planetscope8",
+        "PlanetScope SuperDove (coastal_blue, blue, green_i, green, yellow, red, rededge, nir)",
+    ),
     13: ("sentinel2", "Sentinel-2"),
     25: ("hss", "the 25 bands of HSSDataset"),
 }
+
+#: What four bands of a satellite are: unlike aerial photographs, they begin with blue.
+_FOUR_IN_SPACE = ("satellite", "blue, green, red, near infrared")
 
 #: Counts that mean no instrument in particular, whatever sensor the file's name tells of.
 _ANY_SENSOR = (3, 4, 6)
@@ -62,7 +72,7 @@ def read_bands(
     `bands` names every data band in order, `red,green,blue,nir` or `490nm,560nm,665nm`; `-` is one
     to leave out.
     """
-    meta = _without_counting(meta)
+    meta = _without_counting(meta, chosen=sensor is not None)
     data = _data_indexes(meta)
     if bands is not None:
         return from_names(bands, sensor, meta, data)
@@ -71,6 +81,7 @@ def read_bands(
     readers = (
         _from_imagery,
         _from_envi,
+        _from_tags,
         _from_wavelengths,
         _from_descriptions,
         _from_colours,
@@ -79,18 +90,36 @@ def read_bands(
     for reader in readers:
         reading = reader(meta, data)
         if reading is not None:
-            return _about_alpha(reading, meta)
-    return _about_alpha(_from_count(meta, data), meta)
+            return _about_alpha(_without_bad(reading, meta), meta)
+    return _about_alpha(_without_bad(_from_count(meta, data), meta), meta)
 
 
-def _without_counting(meta: RasterMeta) -> RasterMeta:
-    """Drop descriptions that programs fill in, if none but those of masks are a person's."""
+def _without_counting(meta: RasterMeta, *, chosen: bool) -> RasterMeta:
+    """Drop descriptions that programs fill in, if none but those of masks are a person's.
+
+    Names b1, b2, b3, ... are the sensor's own if the user has `chosen` one.
+    """
     texts = [text or "" for text in meta.descriptions]
     empty = [is_filler(text, index) for index, text in enumerate(texts, start=1)]
+    if not chosen and only_counts(texts, meta.tags, meta.filename):
+        empty = [not (is_auxiliary(text) or is_validity(text)) for text in texts]
     if not all(e or is_auxiliary(t) or is_validity(t) for e, t in zip(empty, texts, strict=True)):
         return meta
     told = (None if e else text for e, text in zip(empty, texts, strict=True))
     return replace(meta, descriptions=tuple(told))
+
+
+def _without_bad(reading: BandReading, meta: RasterMeta) -> BandReading:
+    """Take the wavelengths from bands that the file's own list calls bad, so that none is used."""
+    bad = {*bad_bands(meta)} & {*reading.indexes}
+    if not bad:
+        return reading
+    bands = tuple(
+        Band(f"bad band {index}") if index in bad else band
+        for index, band in zip(reading.indexes, reading.bands, strict=True)
+    )
+    note = f"{len(bad)} of {len(bands)} bands are marked bad in the header (bbl) and left out"
+    return replace(reading, bands=BandSet(bands), notes=(*reading.notes, note))
 
 
 def _about_alpha(reading: BandReading, meta: RasterMeta) -> BandReading:
@@ -143,6 +172,10 @@ def _from_imagery(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None
 
 def _from_envi(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
     return _from_numbers(meta, data, envi_numbers(meta), "ENVI wavelength")
+
+
+def _from_tags(meta: RasterMeta, data: tuple[int, ...]) -> BandReading | None:
+    return _from_numbers(meta, data, tag_numbers(meta), "band tags")
 
 
 def _from_numbers(
@@ -278,25 +311,27 @@ def _from_count(meta: RasterMeta, data: tuple[int, ...]) -> BandReading:
     count = len(data)
     clue = sensor_clue([text or "" for text in meta.descriptions], meta.tags, meta.filename)
     stack = None if clue is None else usual_stack(find_sensor(clue), count)
-    guess = _BY_COUNT.get(count)
+    guess = _FOUR_IN_SPACE if clue is not None and count == 4 else _BY_COUNT.get(count)
     if clue is not None and stack is not None:
         title = find_sensor(clue).title.partition(",")[0]
         words = f"{title} ({', '.join(stack.names)})"
         why = f"there are {count} and the file's name or tags tell of it"
-        bands = stack.bands
+        bands = BandSet(stack.bands)
     elif guess is not None and (clue is None or count in _ANY_SENSOR):
         preset, words = guess
         why = f"there are {count}"
-        bands = find_sensor(preset).bands.bands[:count]
+        bands = BandSet(find_sensor(preset).bands.bands[:count])
     else:
         nameless = BandSet(tuple(Band(f"band {index}") for index in data))
         return BandReading(
             nameless, data, "band count", ("bands have no names; say which they are with --bands",)
         )
+    other = other_order(bands)
+    choice = "--bands" if other is None else f"--bands, such as {other},"
     warning = (
-        f"bands have no names; assuming {words} because {why} (say --bands or --sensor if not)"
+        f"bands have no names; assuming {words} because {why} (say {choice} or --sensor if not)"
     )
-    return BandReading(BandSet(bands), data, "band count", (warning,))
+    return BandReading(bands, data, "band count", (warning,))
 
 
 def _names(sensor: str) -> set[str]:

@@ -46,8 +46,8 @@ _WORDS: Sequence[tuple[str, str]] = (
         rf"nir|(?:near|proche|nah(?:es)?)[ _-]?{_INFRARED}|{_INFRARED}[ _-]?(?:proche|cercano)",
         "nir",
     ),
-    (rf"(?:swir|short[ _-]?wave[ _-]?{_INFRARED})[ _-]?1(?:6\d*)?", "swir1"),
-    (rf"(?:swir|short[ _-]?wave[ _-]?{_INFRARED})[ _-]?2(?:[12]\d*)?", "swir2"),
+    (rf"(?:swir|short[ _-]?wave[ _-]?{_INFRARED})[ _-]?1(?:6\d*)?(?!\d)", "swir1"),
+    (rf"(?:swir|short[ _-]?wave[ _-]?{_INFRARED})[ _-]?2(?:[12]\d*)?(?!\d)", "swir2"),
     (rf"(?:swir|short[ _-]?wave[ _-]?{_INFRARED})(?![ _-]?\d)", "swir1"),
     (rf"mwir|mid[ _-]?wave[ _-]?{_INFRARED}", "mwir"),
     (r"lwir[ _-]?12", "thermal2"),
@@ -98,6 +98,10 @@ _NUMBERED = re.compile(
     r"(?<![a-z0-9])(?:s[rt]_?)?b(?:and)?[ _.-]?(0[1-9]a?|[1-9]\d?a?)(?![a-z0-9])"
 )
 _KNOWN_NUMBERS = {*map(str, range(1, 13)), "8a"}
+#: How surface reflectance and temperature of Landsat are spelled: SR_B6, SRB6, SR_B06, sr_band6.
+_SURFACE = re.compile(r"(s[rt])_?b(?:and)?[ _.-]?0?")
+#: Numbers of bands that Landsat 8 is stacked with from B1 on: its sunlight, or all.
+_LANDSAT_COUNTS = (7, 11)
 
 #: Words in file names, descriptions and tags that give the sensor away, most specific first.
 _CLUES: Sequence[tuple[re.Pattern[str], str | None]] = tuple(
@@ -111,9 +115,12 @@ _CLUES: Sequence[tuple[re.Pattern[str], str | None]] = tuple(
         (r"landsat[ _-]?0?7|le0?7(?:_|\d{6})|l7(?![a-z0-9])|etm(?![a-z])|b6_vcid", "landsat7"),
         (r"landsat[ _-]?0?[45]|lt0?[45](?:_|\d{6})|l5(?![a-z0-9])", "landsat5"),
         (r"(?:sensor|instrument)\w*[ =:]+tm(?![a-z])", "landsat5"),
+        (r"analyticms_(?:sr_)?8b", "planetscope8"),
+        (r"analyticms", "planetscope4"),
         # Sensors whose numbers mean other bands than those of any preset.
         (r"modis|sur_refl|m[oy]d\d\d|mcd43|nadir_reflectance|viirs|vnp\d\d", None),
         (r"aster(?![a-z])|ast_l1|vnir_|hyperion|eo1|lm0[1-5]_|landsat[ _-]?[123]", None),
+        (r"himawari|ahi(?![a-z])|hs_h0\d|goes[ _-]?(?:\d\d|[rstu](?![a-z]))|abi(?![a-z])", None),
     )
 )
 
@@ -196,6 +203,23 @@ def guess_sensor(
     return _sensor_of_numbers(numbers, {match.group() for match in found.values()})
 
 
+def only_counts(
+    texts: Sequence[str], tags: Mapping[str, str] | None = None, filename: str = ""
+) -> bool:
+    """Say whether names b1, b2, b3, ... only count, as Earth Engine's of uploaded files do.
+
+    They do where no word tells of a sensor, unless as many are usual of Landsat.
+    """
+    counting = [
+        text.casefold().strip() == f"b{index}"
+        for index, text in enumerate(texts, start=1)
+        if text and not is_auxiliary(text) and not is_validity(text)
+    ]
+    if not counting or not all(counting) or len(counting) in _LANDSAT_COUNTS:
+        return False
+    return not _clue(texts, tags, filename)[0]
+
+
 def _clue(
     texts: Sequence[str], tags: Mapping[str, str] | None, filename: str
 ) -> tuple[bool, str | None]:
@@ -223,30 +247,38 @@ def _only_counts(lowered: Sequence[str], sensor: str, numbers: set[str], counted
 
 
 def _sensor_of_numbers(numbers: set[str], spelled: set[str]) -> SensorHint:
+    spelled = {_SURFACE.sub(r"\1_b", text) for text in spelled}
     if any(text.startswith(("sr", "st")) for text in spelled):
         # Landsat Collection 2: band 6 is thermal (ST) on TM and ETM+, short-wave (SR) on OLI.
         if spelled & {"sr_b6", "st_b10"}:
             return SensorHint("landsat8")
         if "st_b6" in spelled or numbers >= {"1", "2", "3", "4", "5", "7"}:
             return SensorHint("landsat7")
-        return _doubtful("landsat7" if "1" in numbers else "landsat8")
+        return _doubtful("landsat7" if "1" in numbers else "landsat8", numbers)
     if numbers & {"8a", "12"} or (numbers >= {"8", "11"} and "10" not in numbers):
         return SensorHint("sentinel2")  # Landsat 8 has its thermal B11 never without B10
     if any(text.startswith("b0") for text in spelled):
         sure = "8" in numbers or numbers <= {"1", "2", "3", "4"}  # HLS writes Landsat's B05, too
-        return SensorHint("sentinel2") if sure else _doubtful("sentinel2")
-    if numbers <= {"2", "3", "4"}:
-        return SensorHint("landsat8")  # blue, green, red on Sentinel-2 and on Landsat 8 alike
+        return SensorHint("sentinel2") if sure else _doubtful("sentinel2", numbers)
     if numbers == {"1", "2", "3", "4", "5", "7"}:
-        return _doubtful("landsat7")  # all that TM and ETM+ see of sunlight; B6 is their heat
+        # All that TM and ETM+ see of sunlight; B6 is their heat.
+        return _doubtful("landsat7", numbers)
     # Nobody stacks Landsat's panchromatic B8 with a few others; B8 of Sentinel-2 is the usual NIR.
-    return _doubtful("sentinel2" if "8" in numbers and "10" not in numbers else "landsat8")
+    # B2, B3, B4 are blue, green, red on both, and green, red, near infrared on older Landsats.
+    name = "sentinel2" if "8" in numbers and "10" not in numbers else "landsat8"
+    return _doubtful(name, numbers)
 
 
-def _doubtful(name: str) -> SensorHint:
-    title = sensors()[name].title.partition(",")[0]
+def _doubtful(name: str, numbers: set[str]) -> SensorHint:
+    """Assume a sensor, and say which bands the numbers are then."""
+    preset = sensors()[name]
+    bands = (_numbered_band(f"b{number}", name) for number in numbers)
+    known = sorted(filter(None, bands), key=lambda band: preset.bands.index(band.name))
+    listed = ", ".join(f"{band.name} at {band.wavelength_nm:g} nm" for band in known)
     return SensorHint(
-        name, f"band numbers without a sensor; assuming {title} (say --sensor if not)"
+        name,
+        f"band numbers without a sensor; assuming {preset.title.partition(',')[0]} with {listed} "
+        "(say --sensor if not)",
     )
 
 

@@ -16,6 +16,16 @@ _LEFT_OUT: Mapping[str, Sequence[tuple[str, ...]]] = {
     "landsat5": (("B6",),),
 }
 
+#: The same bands in the other order that programs write: MicaSense's cameras count near infrared
+#: before red edge, exports of Atlas and Metashape go by wavelength.
+_OTHER_ORDERS = {
+    "red,green,blue": "blue,green,red",
+    "red,green,blue,nir": "blue,green,red,nir",
+    "blue,green,red,nir": "red,green,blue,nir",
+    "blue,green,red,nir,rededge": "blue,green,red,rededge,nir",
+    "blue,green,red,nir,rededge,thermal": "blue,green,red,rededge,nir,thermal",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class BandReading:
@@ -45,6 +55,11 @@ def unique(bands: Sequence[Band], data: tuple[int, ...]) -> tuple[Band, ...]:
 def band_at(nm: float) -> Band:
     """Return a band of which nothing but the wavelength is known."""
     return Band(f"{nm:g}nm", nm)
+
+
+def other_order(bands: BandSet) -> str | None:
+    """Return the other order that the same bands often have, as `--bands` takes it."""
+    return _OTHER_ORDERS.get(",".join(bands.names))
 
 
 def usual_stack(preset: Sensor, count: int) -> BandSet | None:

@@ -173,9 +173,9 @@ def match_bands(scene: BandSet, model: BandSet) -> Matching:
     """Find, for each band of the model, the scene band that measures the same light.
 
     Within one sensor names decide. Otherwise two bands may pair if their pass-bands
-    overlap, that is if the centres lie no further apart than the mean of the two widths;
-    the closest pairs are made first and no band is used twice. A band without wavelength
-    pairs with one of the same name.
+    overlap, that is if the centres lie no further apart than the mean of the two widths, or,
+    of two colours of one name, than the larger of them; the closest pairs are made first and
+    no band is used twice. A band without wavelength pairs with one of the same name.
     """
     if scene.sensor is not None and scene.sensor == model.sensor:
         found = _match_names(scene, model, lambda a, b: True)
@@ -230,13 +230,23 @@ def _add_by_wavelength(found: dict[int, int], scene: BandSet, model: BandSet) ->
                 continue
             if _is_panchromatic(band) != _is_panchromatic(wanted):
                 continue
-            if abs(offset) <= (band.width_nm + wanted.width_nm) / 2:
+            if abs(offset) <= _reach_nm(band, wanted):
                 candidates.append((abs(offset), position, index))
     used = set(found.values())
     for _, position, index in sorted(candidates):
         if position not in found and index not in used:
             found[position] = index
             used.add(index)
+
+
+def _reach_nm(band: Band, wanted: Band) -> float:
+    """Return how far apart the centres of two bands may lie; a colour camera's red is wide.
+
+    Only names that are words mean one colour everywhere, unlike B2.
+    """
+    widths = (band.width_nm, wanted.width_nm)
+    same = band.name.isalpha() and band.name.casefold() == wanted.name.casefold()
+    return max(widths) if same else sum(widths) / 2
 
 
 def _offset_nm(band: Band, wanted: Band) -> float | None:

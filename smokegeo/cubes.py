@@ -54,13 +54,13 @@ def make_cube(
 
 
 def cube_bands(cube: xr.DataArray) -> BandSet:
-    """Return the band set of a cube made by `make_cube` or `read_cube`."""
+    """Return the band set of a cube made by `make_cube` or `read_cube`; widths may be missing."""
+    names, numbers = cube["name"].values, cube["wavelength"].values
+    widths = cube["fwhm"].values if "fwhm" in cube.coords else [np.nan] * len(names)
     return BandSet(
         tuple(
             Band(str(name), _known(nm), _known(fwhm))
-            for name, nm, fwhm in zip(
-                cube["name"].values, cube["wavelength"].values, cube["fwhm"].values, strict=True
-            )
+            for name, nm, fwhm in zip(names, numbers, widths, strict=True)
         ),
         cube.attrs.get("sensor"),
     )

@@ -72,8 +72,9 @@ def fit_model(scene: Scene, name: str | Path | None = None) -> Fit:
             "this version of smokegeo carries no model of its own. Train one with `smokegeo "
             "train`, and name it with --model."
         )
-    refuse_misfit(scene, fits[0], least=min(_needed(fit.card) for fit in fits))
-    return fits[0]
+    best = next((fit for fit in fits if len(fit.used) >= _needed(fit.card)), fits[0])
+    refuse_misfit(scene, best, least=min(_needed(fit.card) for fit in fits))
+    return best
 
 
 def rank_models(
@@ -97,6 +98,7 @@ def rank_models(
         known = fit.card.resolution_m is not None if in_space else knows_pixels(fit.card, pixel_m)
         # A drone's picture may have a place; with heat, all of the model's bands, it is one.
         known |= share == 1 and fit.card.resolution_m is None and _may_be_drone(pixel_m)
+        known |= _is_too_coarse(fit.card, pixel_m)  # and no camera's still
         suits = share >= _ENOUGH and known
         unplaced = pixel_m is None and not in_space
         first = (share < 1, not suits) if unplaced else (not suits, share < 1)
@@ -122,6 +124,13 @@ def knows_pixels(card: Card, pixel_m: tuple[float, float] | None) -> bool:
 
 def _may_be_drone(pixel_m: tuple[float, float] | None) -> bool:
     return pixel_m is not None and math.sqrt(pixel_m[0] * pixel_m[1]) <= _CAMERA_M
+
+
+def _is_too_coarse(card: Card, pixel_m: tuple[float, float] | None) -> bool:
+    """Say whether pixels are larger than those of a satellite's model, and than any camera's."""
+    if card.resolution_m is None or pixel_m is None:
+        return False
+    return math.sqrt(pixel_m[0] * pixel_m[1]) > max(card.resolution_m[1], _CAMERA_M)
 
 
 def doubt_of(fit: Fit, pixel_m: tuple[float, float] | None) -> str | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from smokegeo.bands import Matching, is_thermal
 from smokegeo.modelfile import Card
+from smokegeo.scene.coding import MICASENSE
 from smokegeo.scene.landsat import LEVEL1, LEVEL2
 from smokegeo.scene.product import PRODUCT
 from smokegeo.scene.scene import Scene
@@ -32,6 +33,8 @@ _ADDED = (_DARK, 0.14)
 #: The full scale of reflectances that are stored as whole numbers.
 _SCALED_FULL = 10_000.0
 _EIGHT_BITS = 255.0
+#: Temperatures of a scene in whole numbers span no more than this, raw counts do.
+_HEAT_SPAN = 150.0
 
 
 @dataclass(frozen=True)
@@ -95,13 +98,15 @@ def choose_scaling(
         seen is not None
         and RELATIVE in card.views
         and said is None
-        and not _is_measured(seen, seen.dark * factors[light[0]] + offsets[light[0]], card)
+        and not _is_measured(scene, seen, seen.dark * factors[light[0]] + offsets[light[0]], card)
     ):
         words[0] = _pattern_only(scene, seen, _card_full(card, light))
         for i in light:
             trusted[i] = False
     else:
         _warn_far(scene, found, places, card, factors, offsets)
+        if seen is not None and said is None and _is_radiance(scene, card):
+            _warn_radiance(scene, "taken for reflectances")
     told = "; ".join(filter(None, words))
     return Scaling(tuple(factors), tuple(offsets), told, tuple(trusted))
 
@@ -119,6 +124,10 @@ class _Light:
     dark: float
     high: float
     whole: bool
+
+    @property
+    def is_picture(self) -> bool:
+        return full_scale(self.dtype, self.high, whole=self.whole) == _EIGHT_BITS
 
     @property
     def words(self) -> str:
@@ -145,23 +154,26 @@ def _look_at_light(
     return _Light(stored, dtype, min(darks, default=0.0), high, whole)
 
 
-def _is_measured(seen: _Light, dark: float, card: Card) -> bool:
+def _is_measured(scene: Scene, seen: _Light, dark: float, card: Card) -> bool:
     """Say whether numbers are reflectances rather than a stretched picture or raw counts.
 
-    Pictures have 8 bits. Counts of a sensor lie far from 0 even in the dark, in every band.
+    Pictures have 8 bits, stored as floats or not. Counts of a sensor lie far from 0 even in the
+    dark, in every band.
     """
     if math.isnan(dark):  # nothing to judge by
         return True
     if card.input.get("dtype") == "uint8":  # a camera's model: pictures are what it knows
         return True
-    if seen.dtype == "uint8":
+    if seen.is_picture or _is_radiance(scene, card):
         return False
     return dark < _DARKEST * _card_full(card)
 
 
 def _pattern_only(scene: Scene, seen: _Light, theirs: float) -> str:
     """Say that numbers are not taken for reflectances; warn if they are counts of a sensor."""
-    if seen.dtype != "uint8":
+    if scene.radiance:
+        _warn_radiance(scene, "of which only the pattern is used")
+    elif not seen.is_picture:
         log.warning(
             "%s: no band is darker than %s, so these are counts and not reflectances, and only "
             "their pattern is used; --scale and --offset bring them to the model's units "
@@ -172,6 +184,20 @@ def _pattern_only(scene: Scene, seen: _Light, theirs: float) -> str:
         )
     return (
         f"{seen.words} are not plausible as reflectances, so only their pattern in the scene counts"
+    )
+
+
+def _is_radiance(scene: Scene, card: Card) -> bool:
+    """Say whether a scene holds radiances and the model reflectances, not a camera's numbers."""
+    return scene.radiance and card.input.get("dtype") != "uint8" and "full" not in card.input
+
+
+def _warn_radiance(scene: Scene, what: str) -> None:
+    log.warning(
+        "%s: its name or header tells of radiances, %s; take the product of surface reflectance "
+        "(Planet: AnalyticMS_SR), or bring them to the model's units with --scale",
+        scene.name,
+        what,
     )
 
 
@@ -226,7 +252,10 @@ def _light_units(
     counted &= not seen.dtype.startswith("float") and theirs == _SCALED_FULL
     code, spared = scene.coding, ""
     if code is not None and _can_be_coded(scene, seen):
-        if seen.dark >= code.least and trained < code.least * theirs / _SCALED_FULL:
+        # A model of counts has seen none that is darker; of a camera's, nothing else can tell.
+        other = trained < code.least * theirs / _SCALED_FULL
+        other |= code.least == 0 and trained < math.inf and card.bands.sensor not in MICASENSE
+        if seen.dark >= code.least and other:
             return (
                 code.scale * theirs,
                 code.offset * theirs,
@@ -301,6 +330,10 @@ def _thermal(
     known = card.input.get("heat")  # said by the card, else guessed
     stats, trained = card.statistics, str(card.input.get("dtype", "uint16"))
     theirs = known or _heat_unit(trained, stats.minimum[index], stats.maximum[index])
+    span = found.high[place] - found.low[place]
+    if ours in ("celsius", "kelvin") and (known or ours != theirs):
+        # Whole numbers that differ by more than degrees do are a sensor's counts.
+        ours = "raw" if span > _HEAT_SPAN and not dtype.startswith("float") else ours
     name = card.bands[index].name
     if ours == theirs or "raw" in (ours, theirs):
         doubt = _UNKNOWN if ours != theirs else ""
@@ -312,8 +345,11 @@ def _thermal(
 
 
 def _heat_unit(dtype: str, low: float, high: float) -> str:
-    """Guess the unit of a thermal band from its type and range; 8 bits are a picture of heat."""
-    if dtype == "uint8":
+    """Guess the unit of a thermal band from its type and range.
+
+    8 bits are a picture of heat, and so are floats of 0 to 1.
+    """
+    if dtype == "uint8" or (dtype.startswith("float") and low >= 0 and high <= 1):
         return "raw"
     if low >= 20_000 and high <= 65_535:
         return "centikelvin"

@@ -46,7 +46,7 @@ class RasterMeta:
     """What a raster file says about its bands; one entry per band in each sequence.
 
     `graded` are the one-based bands marked alpha whose pixels are of many values, unlike a mask's;
-    only those without a telling name are looked at.
+    only those without a telling name are looked at. `band_tags` are those of each band.
     """
 
     descriptions: Sequence[str | None]
@@ -56,6 +56,7 @@ class RasterMeta:
     tags: Mapping[str, str] = field(default_factory=dict)
     filename: str = ""
     graded: Sequence[int] = ()
+    band_tags: Sequence[Mapping[str, str]] = ()
 
     @property
     def count(self) -> int:
@@ -70,7 +71,8 @@ def raster_meta(src: DatasetReader) -> RasterMeta:
     doubtful = [
         index
         for index, text, colour in zip(src.indexes, names, colours, strict=True)
-        if colour == "alpha" and (is_filler(text, index) or text.strip() in ("T", "t"))
+        if colour == "alpha"
+        and (is_filler(text, index) or text.casefold().strip() in ("t", f"b{index}"))
     ]
     return RasterMeta(
         descriptions=tuple(src.descriptions),
@@ -80,6 +82,7 @@ def raster_meta(src: DatasetReader) -> RasterMeta:
         tags=src.tags(),
         filename=src.name.replace("\\", "/").rpartition("/")[2],
         graded=tuple(i for i in doubtful if _is_graded(src, i)),
+        band_tags=tuple(src.tags(i) for i in src.indexes),
     )
 
 
@@ -141,7 +144,41 @@ def envi_numbers(meta: RasterMeta) -> list[BandNumbers]:
     numbers = _envi_list(envi.get("wavelength", ""))
     if len(numbers) != meta.count:
         return []
-    unit = envi.get("wavelength_units", "").strip().casefold()
+    widths = _envi_list(envi.get("fwhm", ""))
+    if len(widths) != meta.count:
+        widths = [None] * meta.count
+    return _in_nm(numbers, widths, envi.get("wavelength_units", ""))
+
+
+def tag_numbers(meta: RasterMeta) -> list[BandNumbers]:
+    """Return what tags of the bands state, as GDAL copies them from ENVI headers.
+
+    It copies no unit that is none of length: small whole numbers without one may only count.
+    """
+    tags = [{key.casefold(): value for key, value in own.items()} for own in meta.band_tags]
+    units = {own.get("wavelength_units", "") for own in tags if "wavelength" in own}
+    if len(units) != 1 or meta.envi:  # a header that is there has had its say
+        return []
+    numbers, widths = ([_positive(own.get(key)) for own in tags] for key in ("wavelength", "fwhm"))
+    unit = units.pop()
+    counting = all(n is None or (n < 100 and n == int(n)) for n in numbers)
+    return [] if counting and not unit else _in_nm(numbers, widths, unit)
+
+
+def bad_bands(meta: RasterMeta) -> tuple[int, ...]:
+    """Return the one-based bands that the list of bad ones in an ENVI header marks, unless all."""
+    envi = {key.casefold(): value for key, value in meta.envi.items()}
+    good = _envi_list(envi.get("bbl", ""))
+    if len(good) != meta.count or not any(good):
+        return ()
+    return tuple(index for index, mark in enumerate(good, start=1) if not mark)
+
+
+def _in_nm(
+    numbers: Sequence[float | None], widths: Sequence[float | None], unit: str
+) -> list[BandNumbers]:
+    """Return centres and widths in nm; nothing if the unit is none of length."""
+    unit = unit.strip().casefold()
     if unit in ("", "unknown"):
         # No sensor of ours sees below 100 nm or beyond 100 um.
         factor = 1000.0 if max(n or 0 for n in numbers) < 100 else 1.0
@@ -149,9 +186,6 @@ def envi_numbers(meta: RasterMeta) -> list[BandNumbers]:
         factor = _ENVI_UNITS[unit]
     else:
         return []
-    widths = _envi_list(envi.get("fwhm", ""))
-    if len(widths) != meta.count:
-        widths = [None] * meta.count
     return [
         (_scaled(number, factor), _scaled(width, factor))
         for number, width in zip(numbers, widths, strict=True)

@@ -118,6 +118,15 @@ class TestExplicit:
         names = read_bands(RasterMeta((None,) * count), sensor=name).bands.names
         assert (names[0], names[-1]) == ("B1", last)
 
+    @pytest.mark.parametrize(("name", "last"), [("rededge_mx", ""), ("altum", ", thermal")])
+    def test_the_order_of_micasense_s_cameras_is_told_with_that_of_exports(self, name, last):
+        reading = read_bands(RasterMeta((None,) * len(sensor(name).bands)), sensor=name)
+        assert reading.bands == sensor(name).bands
+        (note,) = reading.notes
+        assert f"are taken for blue, green, red, nir, rededge{last}, in this order" in note
+        assert note.endswith(f"--bands, such as blue,green,red,rededge,nir{last.replace(' ', '')}")
+        assert read_bands(RasterMeta((None,) * 13), sensor="sentinel2").notes == ()
+
     def test_names_that_only_count_are_not_the_sensors(self):
         names = tuple(f"Band {i}" for i in range(1, 7))
         with pytest.raises(InputError, match="nothing says which one band 1 is") as e:
@@ -240,6 +249,21 @@ class TestEnvi:
     def test_counters_and_frequencies_are_no_wavelengths(self, unit):
         envi = {"wavelength": "{1, 2}", "wavelength_units": unit}
         assert read_bands(RasterMeta((None,) * 2, envi=envi)).source == "band count"
+
+    @pytest.mark.parametrize("marks", ["{1, 0, 1}", "{1,0.0,1}"])
+    def test_bands_marked_bad_have_no_wavelength(self, marks):
+        envi = {"wavelength": "{600, 616, 632}", "bbl": marks}
+        reading = read_bands(RasterMeta(("a", "616 nm", "c"), envi=envi))
+        assert reading.bands.wavelengths_nm == (600, None, 632)
+        assert reading.bands.names[1] == "bad band 2"
+        (note,) = reading.notes
+        assert note.startswith("1 of 3 bands are marked bad")
+
+    @pytest.mark.parametrize("marks", ["{1, 1, 1}", "{0, 0, 0}", "{1, 0}", "", "{a, b, c}"])
+    def test_a_list_of_bad_bands_that_says_nothing_changes_nothing(self, marks):
+        envi = {"wavelength": "{600, 616, 632}", "bbl": marks}
+        reading = read_bands(RasterMeta((None,) * 3, envi=envi))
+        assert (reading.bands.wavelengths_nm, reading.notes) == ((600, 616, 632), ())
 
     @pytest.mark.parametrize("text", ["{600, 616}", "{}", "", "{a, b, c}"])
     def test_a_list_that_does_not_fit_is_ignored(self, text):
@@ -410,6 +434,23 @@ class TestDescriptions:
         reading = read_bands(RasterMeta(texts))
         assert reading.bands.wavelengths_nm == (None, None, None)
         assert "are not understood; use --bands" in reading.warnings[0]
+
+    def test_names_b1_b2_b3_only_count_as_earth_engine_s_of_uploaded_files_do(self):
+        names = ("b1", "b2", "b3")
+        assert read_bands(RasterMeta(names)).bands.names == ("red", "green", "blue")
+        coloured = read_bands(RasterMeta(names, ("blue", "green", "red")))
+        assert coloured.bands.names == ("blue", "green", "red")
+        assert coloured.source == "colour interpretation"
+        six = read_bands(RasterMeta(tuple(f"B{i}" for i in range(1, 7))))
+        assert six.bands.bands == sensor("satellite").bands.bands
+        masked = read_bands(RasterMeta((*names, "cloud_mask")))
+        assert masked.bands.names[-1] == "cloud_mask"
+
+    @pytest.mark.parametrize("count", [7, 11])
+    def test_numbers_of_a_usual_stack_of_landsat_are_its_bands_and_told(self, count):
+        reading = read_bands(RasterMeta(tuple(f"B{i}" for i in range(1, count + 1))))
+        assert reading.bands.bands == sensor("landsat8").bands.bands[:count]
+        assert "with B1 at 443 nm, B2 at 482 nm" in reading.warnings[0]
 
     def test_a_count_may_begin_at_zero(self):
         assert read_bands(RasterMeta(("Band 0", "Band 1", "Band 2"))).source == "band count"
@@ -593,6 +634,29 @@ class TestCount:
         reading = read_bands(RasterMeta((None,) * count, filename=filename))
         assert set(reading.bands.wavelengths_nm) == {None}
 
+    @pytest.mark.parametrize(
+        ("filename", "names", "other"),
+        [
+            ("x.tif", "red,green,blue,nir", "blue,green,red,nir"),
+            ("S2_x.tif", "blue,green,red,nir", "red,green,blue,nir"),
+            ("x_3B_AnalyticMS_SR.tif", "blue,green,red,nir", "red,green,blue,nir"),
+            ("x.tif", "blue,green,red,nir,rededge", "blue,green,red,rededge,nir"),
+        ],
+    )
+    def test_the_order_that_is_assumed_is_told_with_the_other_one(self, filename, names, other):
+        reading = read_bands(RasterMeta((None,) * (names.count(",") + 1), filename=filename))
+        assert ",".join(reading.bands.names) == names
+        (warning,) = reading.warnings
+        assert names.replace(",", ", ") in warning.replace("near infrared", "nir")
+        assert f"(say --bands, such as {other}, or --sensor if not)" in warning
+
+    def test_eight_bands_of_planet_are_told_one_by_one(self):
+        meta = RasterMeta((None,) * 8, filename="x_3B_AnalyticMS_SR_8b.tif")
+        reading = read_bands(meta)
+        assert reading.bands.bands == sensor("planetscope8").bands.bands
+        for warning in (*reading.warnings, *read_bands(RasterMeta((None,) * 8)).warnings):
+            assert "coastal_blue, blue, green_i, green, yellow, red, rededge, nir" in warning
+
     @pytest.mark.parametrize("count", [1, 2, 7, 300])
     def test_other_counts_say_nothing(self, count):
         reading = read_bands(RasterMeta((None,) * count))
@@ -706,6 +770,12 @@ class TestFiles:
         reading = read(write(tmp_path / "a.tif", 6, photometric="rgb"))
         assert "bands 4 to 6 are not understood" in reading.warnings[0]
 
+    def test_an_alpha_band_called_b4_is_looked_at(self, tmp_path):
+        values = np.random.default_rng(1).integers(20, 200, (4, 60, 80)).astype(np.uint8)
+        path = write_scene(tmp_path / "a.tif", values, ("b1", "b2", "b3", "b4"), **RGBA)
+        (warning,) = read(path).warnings
+        assert "many values; if it is near infrared, give --bands red,green,blue,nir" in warning
+
     def test_a_damaged_alpha_band_does_not_stop_the_reading(self, tmp_path):
         values = np.ones((4, 16, 16), np.uint8)
         options = {**RGBA, "compress": "deflate", "interleave": "pixel"}
@@ -741,6 +811,31 @@ class TestFiles:
         lines = "wavelength units = Nanometers\nwavelength = {600,616,632}\nfwhm = {15,15.5,16}\n"
         reading = read(write_envi(tmp_path / "cube.img", lines))
         assert [b.fwhm_nm for b in reading.bands] == pytest.approx([15, 15.5, 16], abs=0.6)
+
+    def test_a_list_of_bad_bands_in_an_envi_header(self, tmp_path):
+        lines = "wavelength units = Nanometers\nwavelength = {600,616,632}\nbbl = {1, 1, 0}\n"
+        reading = read(write_envi(tmp_path / "cube.img", lines))
+        assert reading.bands.wavelengths_nm == (600, 616, None)
+
+    @pytest.mark.parametrize(
+        ("numbers", "unit"), [((600, 616), "Nanometers"), ((0.6, 0.616), "um"), ((600, 616), "")]
+    )
+    def test_tags_of_bands_may_be_their_wavelengths(self, tmp_path, numbers, unit):
+        path = write(tmp_path / "c.tif", 3, descriptions=("a", "b", "c"))
+        with rasterio.open(path, "r+") as dst:
+            for index, number in enumerate(numbers, start=1):
+                dst.update_tags(index, wavelength=str(number), wavelength_units=unit)
+        reading = read(path)
+        assert reading.bands.wavelengths_nm == (600, 616, None)
+        assert reading.source == "band tags"
+
+    def test_tags_of_bands_in_several_units_or_none_of_length_say_nothing(self, tmp_path):
+        path = write(tmp_path / "c.tif", 2, descriptions=("a", "b"))
+        for units in (("nm", "um"), ("Index", "Index"), ("", "")):
+            with rasterio.open(path, "r+") as dst:
+                for index, unit in enumerate(units, start=1):
+                    dst.update_tags(index, wavelength="1", wavelength_units=unit)
+            assert read(path).source == "band descriptions"
 
     def test_envi_index_is_no_wavelength(self, tmp_path):
         lines = "wavelength units = Index\nwavelength = {1, 2, 3}\n"

@@ -8,6 +8,7 @@ from smokegeo.bandnames import (
     guess_sensor,
     is_auxiliary,
     is_validity,
+    only_counts,
     parse_band_name,
     sensor_clue,
 )
@@ -193,7 +194,7 @@ NO_COLOUR = [
     *("sur_refl_b01", "Nadir_Reflectance_Band1", "VNIR_Band1", "B3N", "M5", "B008", "VV", "VH"),
     "Oa08_radiance",
     # infrared, but which?
-    *("mid infrared", "color infrared", "swir5", "infra-red imagery"),
+    *("mid infrared", "color infrared", "swir5", "swir_1240", "swir2390", "infra-red imagery"),
     # words that only contain a colour
     *(
         "reduced",
@@ -313,10 +314,17 @@ SENSORS = [
     ("L5 C2, no thermal", spell("SR_B{}", 1, 2, 3, 4, 5, 7), {}, "", "landsat7", False),
     ("C2, three bands", spell("SR_B{}", 2, 3, 4), {}, "", "landsat8", True),
     ("C2, for NBR", spell("SR_B{}", 5, 7), {}, "", "landsat8", True),
+    ("L8 C1", spell("sr_band{}", *range(1, 8)), {}, "", "landsat8", False),
+    ("L8, run together", spell("SRB{}", *range(1, 8)), {}, "", "landsat8", False),
+    ("L8, padded", spell("SR_B0{}", *range(1, 8)), {}, "", "landsat8", False),
+    ("L8, in words", spell("SR_Band{}", *range(1, 8)), {}, "", "landsat8", False),
+    ("L7 C1", spell("sr_band{}", 1, 2, 3, 4, 5, 7), {}, "", "landsat7", False),
+    ("L7 heat, padded", ["SR_B05", "ST_B06"], {}, "", "landsat7", False),
     ("L7 TOA", ["B1", "B6_VCID_1", "B6_VCID_2"], {}, "", "landsat7", False),
     ("L5, without heat", spell("B{}", 1, 2, 3, 4, 5, 7), {}, "", "landsat7", True),
     ("L5, any order", spell("B{}", 7, 5, 4, 3, 2, 1), {}, "", "landsat7", True),
-    ("RGB", spell("B{}", 4, 3, 2), {}, "", "landsat8", False),
+    ("RGB", spell("B{}", 4, 3, 2), {}, "", "landsat8", True),  # false colour on Landsat 5
+    ("RGB", spell("B{}", 4, 3, 2), {}, "LC08_x.tif", "landsat8", False),
     ("S2, no B12", spell("B{}", 2, 3, 4, 8, 11), {}, "", "sentinel2", False),
     # padded as in SAFE folders, or HLS
     ("SAFE", spell("B{}", "02", "03", "04", "08"), {}, "", "sentinel2", False),
@@ -350,6 +358,12 @@ SENSORS = [
     ("MODIS", spell("sur_refl_b0{}", 1, 2, 3), {}, "", None, False),
     ("MODIS", ["B1", "B2"], {}, "MOD09GA.A2023134.h18v04.tif", None, False),
     ("MCD43", spell("Nadir_Reflectance_Band{}", 1, 2, 3), {}, "", None, False),
+    ("AHI", spell("B0{}", 1, 2, 3, 4), {}, "HS_H09_20230514_0300_FLDK.tif", None, False),
+    ("AHI", spell("B0{}", 1, 2, 3, 4), {"instrument": "AHI"}, "", None, False),
+    ("AHI", spell("B0{}", 1, 2, 3, 4), {}, "Himawari-9.tif", None, False),
+    ("ABI", spell("B0{}", 1, 2, 3), {}, "OR_ABI-L2-MCMIPC-M6_G16.tif", None, False),
+    ("ABI", spell("B0{}", 1, 2, 3), {"platform": "GOES-16"}, "", None, False),
+    ("no GOES", spell("B0{}", 2, 3, 4), {"note": "it goes on"}, "", "sentinel2", False),
     ("ASTER", spell("VNIR_Band{}", 1, 2), {}, "", None, False),
     ("Hyperion", spell("B0{}", "08", "12", "40"), {}, "", None, False),
     ("Landsat MSS", spell("B{}", 4, 5, 6, 7), {}, "LM05_L1TP_044034.tif", None, False),
@@ -388,14 +402,39 @@ def test_numbers_and_clues_tell_the_sensor(texts, tags, filename, sensor, doubtf
 def test_a_doubtful_sensor_is_named_in_the_warning():
     hint = guess_sensor(["B5", "B6"])
     assert hint.warning == (
-        "band numbers without a sensor; assuming Landsat 8/9 OLI and TIRS (say --sensor if not)"
+        "band numbers without a sensor; assuming Landsat 8/9 OLI and TIRS with B5 at 865 nm, "
+        "B6 at 1609 nm (say --sensor if not)"
     )
+
+
+@pytest.mark.parametrize(
+    ("texts", "filename", "counting"),
+    [
+        (spell("b{}", 1, 2, 3), "", True),
+        (spell("B{}", *range(1, 7)), "x.tif", True),
+        ([*spell("b{}", 1, 2, 3), "cloud_mask", "alpha"], "", True),
+        (spell("B{}", *range(1, 8)), "", False),  # the sunlight of Landsat 8
+        ([*spell("B{}", *range(1, 12)), "BQA"], "", False),  # all of it
+        (spell("B{}", 1, 2, 3), "LC08_x.tif", False),
+        (spell("B{}", 1, 2, 3), "MOD09GA.tif", False),
+        (spell("B{}", 1, 2, 4), "", False),
+        (spell("B{}", 3, 2, 1), "", False),
+        (spell("B0{}", 1, 2, 3), "", False),
+        (["B1", "red"], "", False),
+        (["", ""], "", False),
+    ],
+)
+def test_names_b1_b2_b3_only_count_unless_they_may_be_landsat_s(texts, filename, counting):
+    assert only_counts(texts, {}, filename) is counting
 
 
 def test_a_word_gives_the_sensor_away_without_any_band_number():
     assert sensor_clue(filename="S2A_x.tif") == "sentinel2"
     assert sensor_clue(["red"], {"SPACECRAFT_ID": "LANDSAT_9"}) == "landsat8"
     assert sensor_clue(filename="MOD09GA.tif") is None
+    planet = "20230514_101559_12_2415_3B_AnalyticMS{}_clip.tif"
+    for ending, name in (("", 4), ("_SR", 4), ("_8b", 8), ("_SR_8b_harmonized", 8)):
+        assert sensor_clue(filename=planet.format(ending)) == f"planetscope{name}"
     assert sensor_clue(["B8A"], filename="x.tif") is None
 
 

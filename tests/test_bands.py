@@ -300,9 +300,14 @@ class TestMatchingRealSensors:
         got = pairs(match_bands(as_scene(source, "red", "green", "blue"), bands_of("satellite")))
         assert got == {"red": "red", "green": "green", "blue": "blue"}
 
-    def test_a_thermal_band_reaches_mss(self):
+    def test_a_multispectral_camera_with_heat_gives_mss_all_it_wants(self):
         got = pairs(match_bands(bands_of("altum"), bands_of("mss")))
-        assert got["thermal"] == "thermal"
+        assert got == {name: name for name in ("red", "green", "blue", "thermal")}
+
+    def test_only_colours_reach_further_for_one_of_their_name(self):
+        # Green of Landsat 5 and blue of Landsat 8 are both B2, and both wide.
+        got = match_bands(as_scene("landsat5", "B2"), bands_of("landsat8").subset(["B2"]))
+        assert got.available == (False,)
 
     def test_a_shifted_camera_feeds_the_bands_of_hss_it_can_see(self):
         model, scene = bands_of("hss"), bands_of("ximea_sm5x5_nir")

@@ -149,6 +149,12 @@ def test_a_cube_has_its_wavelengths_as_coordinates():
     assert cube_bands(picked).sensor == "hss"
 
 
+def test_a_cube_without_widths_has_bands_still():
+    cube = make_cube(values("uint8", 4), sensor("mss").bands).drop_vars("fwhm")
+    assert [band.fwhm_nm for band in cube_bands(cube)] == [None] * 4
+    assert cube_bands(cube).names == sensor("mss").bands.names
+
+
 @pytest.mark.parametrize("shape", [(3, 5, 7), (4, 5), (4, 5, 7, 1)])
 def test_values_that_do_not_fit_the_bands_are_refused(shape):
     with pytest.raises(InputError, match="does not hold 4 bands"):

@@ -95,6 +95,7 @@ RGB = BandSet(sensor("mss").bands.subset(["red", "green", "blue"]).bands)
         (sensor("mss").bands, (1.0, 1.0), "mss"),  # heat at 1 m is a drone's
         (RGB, (1.0, 1.0), "satellite"),
         (sensor("mss").bands, (30.0, 30.0), "satellite"),  # colours and heat of Landsat
+        (RGB, (500.0, 500.0), "satellite"),  # coarser than it knows, but no camera's
     ],
 )
 def test_pixels_on_the_ground_tell_satellites_from_cameras(
@@ -127,6 +128,7 @@ def test_the_name_of_a_scene_without_a_place_tells_of_its_sensor(
         ("satellite", 1000, "pixels of 1 to 60 m; these are of 1e+03 m"),
         (BandSet((Band("red", 660, 30), Band("thermal", 10_500, 1000))), 30, "views of cameras"),
         ("satellite", 20, None),
+        (RGB, 250, "pixels of 1 to 60 m; these are of 250 m"),
     ],
 )
 def test_pixels_a_model_does_not_know_are_warned_of(
@@ -163,6 +165,12 @@ def test_one_band_is_refused_with_the_least_that_any_model_needs(needy_families)
     text = refusal(fit_model, scene(BandSet((Band("band 1"),)), bands_from="band count"))
     assert "has one band (band 1), and smoke is known by 2 at least" in text
     assert "known by 4 at least" in refusal(fit_model, scene(BandSet((Band("x"),))), "hss")
+
+
+def test_a_model_that_needs_more_bands_than_there_are_makes_way(needy_families):
+    two = BandSet(sensor("mss").bands.subset(["red", "green"]).bands)
+    assert rank_models(two)[0].card.name == "mss"  # half of its bands
+    assert fit_model(scene(two)).card.name == "satellite"
 
 
 @pytest.mark.parametrize("count", [2, 10, 12])

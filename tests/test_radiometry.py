@@ -13,7 +13,9 @@ from toy_scenes import scene_of
 from smokegeo.bands import Band, BandSet, match_bands
 from smokegeo.radiometry import Units, choose_scaling, full_scale, in_digits
 from smokegeo.scene import landsat, sentinel2
+from smokegeo.scene.coding import coding_of, is_radiance
 from smokegeo.scene.scene import Source
+from smokegeo.sensors import sensor
 from smokegeo.survey import survey
 from smokegeo.views import VIEWS
 
@@ -183,6 +185,95 @@ def test_a_model_of_counts_takes_counts_as_they_are():
     coding = landsat.coding_of("LC08_L2SP_x.tif")
     found = scaling(ramp(7500, 27_000, "uint16"), counts, coding=coding)
     assert (found.factors, found.offsets) == ((1, 1), (0, 0))
+
+
+# MicaSense's cameras: 32768 is all light reflected
+
+SIX = tuple(sensor("altum").bands)
+
+
+@pytest.mark.parametrize(
+    ("name", "tags", "bands", "preset", "coded"),
+    [
+        ("x.tif", {}, SIX, "altum", True),
+        ("x.tif", {}, SIX[:5], "rededge_mx", True),
+        ("Altum_field.tif", {}, SIX, None, True),
+        ("field-rededge.tif", {}, SIX[:5], None, True),
+        ("x.tif", {"EXIF_Make": "MicaSense"}, SIX[:5], None, True),
+        ("x.tif", {"EXIF_Model": "RedEdge-MX"}, SIX[:5], None, True),
+        ("x.tif", {"bands": "blue,green,red,rededge,nir"}, SIX[:5], None, False),
+        ("S2_rededge.tif", {}, SIX[:5], None, False),
+        ("rededge.tif", {}, SIX[3:5], None, False),  # a band of any sensor
+        ("x.tif", {}, SIX, "sentinel2", False),
+        ("x.tif", {}, SIX, None, False),
+    ],
+)
+def test_numbers_of_micasense_are_known_by_preset_name_or_tags(name, tags, bands, preset, coded):
+    coding = coding_of(name, tags, bands, [None] * len(bands), preset)
+    assert (coding is not None) == coded
+
+
+@pytest.mark.parametrize(
+    ("card", "factor"), [(X1E4, 10_000 / 32_768), (UNIT, 1 / 32_768), (EIGHT, 255 / 32_768)]
+)
+def test_numbers_of_micasense_become_reflectances(card, factor):
+    coding = coding_of("x.tif", {}, SIX, [None] * 6, "altum")
+    found = scaling(ramp(300, 20_000, "uint16"), card, coding=coding)
+    assert (found.factors[0], found.offsets[0]) == (pytest.approx(factor), 0)
+    assert "MicaSense x 32768, by the preset altum" in found.words
+    floats = scaling(ramp(0.01, 0.8, "float32"), X1E4, coding=coding)
+    assert floats.factors == (10_000, 10_000)
+
+
+def test_a_model_of_micasense_s_own_numbers_takes_them_as_they_are():
+    card = toy_card("altum", high=20_000.0)
+    coding = coding_of("x.tif", {}, SIX, [None] * 6, "altum")
+    assert scaling(ramp(300, 20_000, "uint16", 6), card, coding=coding).factors[0] == 1
+
+
+# Radiances
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "radiance"),
+    [
+        ("20230514_101559_12_2415_3B_AnalyticMS.tif", "", True),
+        ("20230514_101559_12_2415_3B_AnalyticMS_8b_clip.tif", "", True),
+        ("20230514_101559_12_2415_3B_AnalyticMS_SR.tif", "", False),
+        ("20230514_101559_12_2415_3B_AnalyticMS_SR_8b_harmonized_clip.tif", "", False),
+        ("20230514_101559_12_2415_3B_AnalyticMS_toar.tif", "", False),
+        ("ang20150420t182050_rdn_v1_img", "", True),
+        ("f130503t01p00r10rdn_e_sc01.img", "", True),
+        ("cube.img", "{Measured Radiances in uW nm-1 cm-2 sr-1}", True),
+        ("cube.img", "{reflectance from radiance}", False),
+        ("cordned.tif", "{irradiance}", False),
+        ("scene.tif", "", False),
+    ],
+)
+def test_names_and_headers_tell_of_radiances(name, description, radiance):
+    assert is_radiance(name, description) is radiance
+
+
+@pytest.mark.parametrize(
+    ("views", "said"), [(BOTH, "of which only the pattern is used"), ({}, "taken for reflectances")]
+)
+def test_radiances_are_no_reflectances_and_that_is_said(views, said, caplog):
+    card = replace(X1E4, input={"dtype": "uint16", **views})
+    found = scaling(ramp(300, 9000, "uint16"), card, radiance=True)
+    assert found.trusted == (not views, not views)
+    (record,) = caplog.records
+    assert said in record.getMessage()
+    assert "AnalyticMS_SR), or bring them to the model's units with --scale" in record.getMessage()
+    caplog.clear()
+    assert scaling(ramp(300, 9000, "uint16"), card, Units(0.5), radiance=True).trusted[0] is True
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("facts", [{"dtype": "uint8"}, {"dtype": "uint16", "full": 1023}])
+def test_a_camera_s_model_takes_radiances_as_any_numbers(facts, caplog):
+    card = replace(toy_card(LIGHT, high=1023.0), input={**facts, **BOTH})
+    assert scaling(ramp(10, 1000, "uint16"), card, radiance=True).trusted == (True, True)
+    assert "radiances" not in caplog.text
 
 
 # What ESA adds to the values of Sentinel-2
@@ -383,12 +474,17 @@ def test_each_file_of_a_folder_is_judged_by_its_own_type():
         ("uint16", ramp(5, 250, "uint8"), False),  # a stretched picture for a satellite's model
         ("uint16", ramp(7000, 9000, "uint16"), False),  # raw counts: nothing is that bright
         ("uint8", ramp(5, 250, "uint8"), True),  # a picture for a camera's model
+        ("uint16", np.rint(ramp(5, 250, "float32")), False),  # a picture as floats
+        ("uint16", np.rint(ramp(5, 90, "float32")), False),
+        ("uint16", ramp(0.5, 54.7, "float32"), True),  # per cent
+        ("uint8", np.rint(ramp(5, 250, "float32")), True),
     ],
 )
-def test_light_is_trusted_if_it_can_be_what_the_model_knows(dtype, values, trusted):
+def test_light_is_trusted_if_it_can_be_what_the_model_knows(dtype, values, trusted, caplog):
     card = toy_card(LIGHT, high=255.0 if dtype == "uint8" else 9000.0)
     card = replace(card, input={"dtype": dtype, **BOTH})
     assert scaling(values, card).trusted == (trusted, trusted)
+    assert ("these are counts" in caplog.text) == (values.max() > 8500)
 
 
 def test_heat_without_a_unit_is_distrusted_alone():
@@ -398,6 +494,31 @@ def test_heat_without_a_unit_is_distrusted_alone():
     assert scaling(raw, card).trusted == (True, False)
     kelvin = np.concatenate([light, ramp(270, 320, "float32", 1)])
     assert scaling(kelvin, card).trusted == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("span", "dtype", "trusted"),
+    [
+        ((0.02, 0.97), "float32", False),  # stretched
+        ((0, 900), "uint16", False),  # counts
+        ((300, 1800), "int16", False),
+        ((-10, 60), "int16", True),
+        ((270, 330), "uint16", True),
+        ((-3.5, 0.9), "float32", True),  # a cold day
+        ((10, 400), "float32", True),  # a fire
+    ],
+)
+def test_heat_that_cannot_be_degrees_is_distrusted(span, dtype, trusted):
+    card = replace(heat_card(CELSIUS), input={"dtype": "uint16", "heat": "celsius", **BOTH})
+    values = np.concatenate([ramp(100, 8000, dtype, 1), ramp(*span, dtype, 1)])
+    assert scaling(values, card).trusted == (True, trusted)
+
+
+def test_a_model_of_such_counts_of_heat_takes_them_as_they_are():
+    card = replace(heat_card((400.0, 90.0, 0.0, 1000.0)), input={"dtype": "uint16", **BOTH})
+    values = np.concatenate([ramp(100, 8000, "uint16", 1), ramp(0, 900, "uint16", 1)])
+    found = scaling(values, card)
+    assert (found.trusted, found.factors) == ((True, True), (1, 1))
 
 
 @pytest.mark.parametrize("high", [40, 150, 255])

@@ -12,11 +12,12 @@ from rasterio.errors import CRSError
 from rasterio.transform import Affine
 
 from smokegeo.bandmeta import read_bands
-from smokegeo.bandreading import BandReading
+from smokegeo.bandreading import BandReading, unique
+from smokegeo.bands import Band, BandSet
 from smokegeo.errors import InputError, UsageError
 from smokegeo.labels import Place
 from smokegeo.rastermeta import RasterMeta, bare_wavelengths
-from smokegeo.scene.coding import check_units, coding_of
+from smokegeo.scene.coding import check_units, coding_of, is_radiance
 from smokegeo.scene.georeference import PICTURE, check_place, parse_crs
 from smokegeo.scene.layers import Box, Valid, Values, check_scaling, physical, usable
 from smokegeo.scene.options import SceneOptions
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 #: How far the coordinates of pixels may be from even, in pixels.
 _SHIFT_PX = 0.1
+#: What the dimensions of a scene are called.
+_DIMENSIONS = ("band", "bands", "wavelength", "y", "x", "lat", "lon", "latitude", "longitude")
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,10 @@ def array_scene(array: xr.DataArray, options: SceneOptions) -> Scene:
         acquired=taken([tags], name),
         bands_from=reading.source,
         physical=any(pair != (1.0, 0.0) for pair in used),
-        coding=None if options.raw else coding_of(name, tags, reading.bands.bands, texts),
+        coding=None
+        if options.raw
+        else coding_of(name, tags, reading.bands.bands, texts, reading.bands.sensor),
+        radiance=not options.raw and is_radiance(name, tags.get("description", "")),
         sentinels=options.sentinels,
     )
 
@@ -136,7 +142,9 @@ def _in_order(array: xr.DataArray) -> xr.DataArray:
     if array.ndim == 2:
         array = array.expand_dims("band")
     if array.ndim != 3:
-        raise InputError(f"an array of shape {array.shape} is not (band, y, x).")
+        extra = [str(name) for name in array.dims if name not in _DIMENSIONS]
+        remedy = f" Pick one: .isel({extra[0]}=0)" if array.ndim > 3 and extra else ""
+        raise InputError(f"an array of shape {array.shape} is not (band, y, x).{remedy}")
     for y, x in (("y", "x"), ("lat", "lon"), ("latitude", "longitude")):
         if {y, x} <= set(array.dims):
             (first,) = set(array.dims) - {y, x}
@@ -152,10 +160,7 @@ def _bands(
 ) -> tuple[BandReading, Sequence[str | None]]:
     """Return the bands, and what the array calls them."""
     count = array.shape[0]
-    if "wavelength" in array.coords and "name" in array.coords and options.bands is None:
-        from smokegeo.cubes import cube_bands
-
-        bands = cube_bands(array)
+    if options.bands is None and (bands := _from_coordinates(array)) is not None:
         return BandReading(
             bands, tuple(range(1, count + 1)), "the array's coordinates"
         ), bands.names
@@ -170,7 +175,31 @@ def _bands(
     reading = read_bands(RasterMeta(descriptions=named), sensor=options.sensor, bands=options.bands)
     for warning in reading.warnings:
         log.warning("%s: %s", name, warning)
+    for note in reading.notes:
+        log.info("%s: %s", name, note)
     return reading, [named[index - 1] for index in reading.indexes]
+
+
+def _from_coordinates(array: xr.DataArray) -> BandSet | None:
+    """Return the bands of an array that has their wavelengths as a coordinate."""
+    along = [key for key, own in array.coords.items() if own.dims == array.dims[:1]]
+    numbers = {key: array[key].values for key in along if array[key].dtype.kind in "uif"}
+    texts = {key: array[key].values for key in along if array[key].dtype.kind in "UO"}
+    stated = numbers.get("wavelength", numbers.get("wavelengths"))
+    if stated is None:
+        return None
+    # No sensor of ours sees below 100 nm or beyond 100 um.
+    factor = 1000.0 if max((nm for nm in stated if nm > 0), default=100) < 100 else 1.0
+    centres, widths = (
+        [round(float(nm) * factor, 3) if nm > 0 else None for nm in column]
+        for column in (stated, numbers.get("fwhm", np.zeros(len(stated))))
+    )
+    plain = [f"{nm:g}nm" if nm else f"band {i}" for i, nm in enumerate(centres, start=1)]
+    names = map(str, texts.get("name", texts.get("band", np.array(plain))))
+    bands = tuple(map(Band, names, centres, widths))
+    places = tuple(range(1, len(bands) + 1))
+    # The sensor that our own cubes name; others mean anything by it.
+    return BandSet(unique(bands, places), array.attrs.get("sensor") if "name" in texts else None)
 
 
 def _per_band(array: xr.DataArray, items: Sequence[T]) -> tuple[T, ...]:

@@ -23,7 +23,7 @@ from smokegeo.files import sha256
 from smokegeo.rastermeta import RasterMeta, raster_meta
 from smokegeo.scene.areas import bbox_box, window_box
 from smokegeo.scene.arrays import array_scene
-from smokegeo.scene.coding import check_units, coding_of
+from smokegeo.scene.coding import check_units, coding_of, is_radiance
 from smokegeo.scene.georeference import check_choice, locate
 from smokegeo.scene.layers import Layer, RasterLayer, raster_layer
 from smokegeo.scene.options import SceneOptions
@@ -111,7 +111,8 @@ def _from_file(path: Path, options: SceneOptions) -> Scene:
             physical=layer.scaled,
             coding=None
             if options.raw
-            else coding_of(found.name, meta.tags, reading.bands.bands, texts),
+            else coding_of(found.name, meta.tags, reading.bands.bands, texts, reading.bands.sensor),
+            radiance=not options.raw and is_radiance(found.name, meta.envi.get("description", "")),
             paths=(str(found),),
             sentinels=options.sentinels,
         )

@@ -57,6 +57,13 @@ _STRANGERS = (
         "a netCDF file",
         'Convert the variable you want: gdal_translate NETCDF:"{name}":NAME OUT.tif',
     ),
+    (
+        b"\x0e\x03\x13\x01",
+        "an HDF4 file",
+        "Convert the subdataset you want (gdalinfo {name} lists them): gdal_translate NAME OUT.tif",
+    ),
+    (b"nitf0", "a NITF file", _CONVERT),
+    (b"nsif0", "a NITF file", _CONVERT),
     (b"\x93numpy", "a NumPy array", _EXPORT),
     (b"pk\x03\x04", "a zip archive", _UNPACK),
     (b"\x1f\x8b", "a gzip archive", _UNPACK),
@@ -196,7 +203,7 @@ def sniff(path: Path) -> str:
         raise InputError(f"{path.name} is a device or pipe, not a file. Copy it to one first.")
     try:
         with path.open("rb") as handle:
-            head = handle.read(64)
+            head = handle.read(512)
     except OSError as error:
         raise InputError(f"{path.name} cannot be read ({error.strerror}).") from error
     if not head:
@@ -206,6 +213,8 @@ def sniff(path: Path) -> str:
             return driver
     if any(header.is_file() for header in _envi_headers(path)):
         return "ENVI"
+    if head[257:262] == b"ustar":
+        raise InputError(f"{path.name} is a tar archive, not a raster. {_UNPACK}")
     low = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     for magic, what, remedy in _STRANGERS:
         if low.startswith(magic):

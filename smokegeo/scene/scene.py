@@ -60,7 +60,8 @@ class Scene:
     """A raster to search.
 
     `physical` says that scale and offset have been applied, so that values are reflectances (or
-    kelvins); `coding` how that is to be done if the pixels bear it out. `offset` is the first
+    kelvins); `coding` how that is to be done if the pixels bear it out, `radiance` that it cannot
+    be done by what the scene says. `offset` is the first
     column and row of what is looked at, in the whole grid; a part knows the scene that it is
     `within`. A pixel for which one of `sentinels` is stored in any band is not usable, nor is one
     for which one of `blanks` is stored in every band.
@@ -77,6 +78,7 @@ class Scene:
     bands_from: str = ""
     physical: bool = False
     coding: Coding | None = None
+    radiance: bool = False
     offset: tuple[int, int] = (0, 0)
     paths: tuple[str, ...] = ()
     sentinels: tuple[float, ...] = ()

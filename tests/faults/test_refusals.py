@@ -271,6 +271,13 @@ CASES = [
         r'netCDF.*gdal_translate NETCDF:"a\.nc":NAME',
     ),
     Case("3 zip archive", text(b"PK\x03\x04" + b"\0" * 99), 3, r"zip archive, not.*\. Unpack it"),
+    Case(
+        "3 tar archive", text(b"B2.TIF".ljust(257, b"\0") + b"ustar\x0000"), 3, r"tar arch.*Unpack"
+    ),
+    Case(
+        "3 HDF4", text(b"\x0e\x03\x13\x01" + b"\0" * 99), 3, r"an HDF4 file.*Convert the subdatas"
+    ),
+    Case("3 NITF", text(b"NITF02.10" + b"\0" * 99), 3, r"a NITF file.*Convert it: gdal_translate"),
     Case("3 gzip archive", text(b"\x1f\x8b" + b"\0" * 99), 3, r"gzip archive, not.*\. Unpack it"),
     Case(
         "3 arrays of NumPy",

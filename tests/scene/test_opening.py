@@ -447,6 +447,31 @@ def test_an_alpha_band_that_is_a_mask_is_said(tmp_path, caplog):
     assert record.levelno == logging.INFO
 
 
+def test_what_the_numbers_of_a_file_are_is_known_by_its_name_and_sensor(tmp_path, values, path):
+    radiance = write_scene(tmp_path / "x_3B_AnalyticMS.tif", values[:4], SATELLITE[:4])
+    assert open_scene(radiance).radiance
+    assert not open_scene(radiance, SceneOptions(raw=True)).radiance
+    assert not open_scene(path).radiance
+    micasense = write_scene(tmp_path / "m.tif", values[:5], None)
+    assert open_scene(micasense, SceneOptions(sensor="rededge_mx")).coding is not None
+    assert open_scene(micasense, SceneOptions(sensor="rededge_mx", raw=True)).coding is None
+
+
+def test_the_header_of_an_envi_file_tells_of_radiances(tmp_path, path):
+    with rasterio.open(path) as src:
+        profile = {"driver": "ENVI", "crs": src.crs, "transform": src.transform}
+        with rasterio.open(
+            tmp_path / "c.img", "w", count=6, width=40, height=30, dtype="uint16", **profile
+        ) as dst:
+            dst.write(src.read())
+            dst.descriptions = src.descriptions
+    header = tmp_path / "c.hdr"
+    lines = [line for line in header.read_text().splitlines() if "c.img" not in line]
+    text = "\n".join(line for line in lines if not line.startswith("description"))
+    header.write_text(text + "\ndescription = {Measured Radiances in uW nm-1 cm-2 sr-1}\n")
+    assert open_scene(tmp_path / "c.img").radiance
+
+
 # Arrays
 
 
@@ -489,6 +514,31 @@ def test_the_coordinate_of_bands_may_be_their_wavelengths(values):
     for numbers in ([490, 842], [0.49, 0.842]):
         scene = open_scene(placed(values[:2], coords={"band": numbers}))
         assert scene.bands.wavelengths_nm == (490, 842)
+
+
+@pytest.mark.parametrize("key", ["wavelength", "wavelengths"])
+@pytest.mark.parametrize("numbers", [[490.0, 842.0], [0.49, 0.842], [490, 842]])
+@pytest.mark.parametrize("extra", [{}, {"name": ("band", ["b", "n"])}, {"band": ["b", "n"]}])
+def test_wavelengths_may_be_a_coordinate_of_their_own(values, key, numbers, extra):
+    coords = {"band": [1, 2], key: ("band", numbers), **extra}
+    scene = open_scene(placed(values[:2], coords=coords))
+    assert scene.bands.wavelengths_nm == (490, 842)
+    assert scene.bands.names == (("b", "n") if extra else ("490nm", "842nm"))
+    assert [band.fwhm_nm for band in scene.bands] == [None, None]
+    assert scene.bands_from == "the array's coordinates"
+
+
+def test_the_dimension_of_bands_may_be_wavelength(values):
+    coords = {"wavelength": [490.0, np.nan], "fwhm": ("wavelength", [60.0, 10.0])}
+    array = xr.DataArray(values[:2], dims=("wavelength", "y", "x"), coords=coords)
+    scene = open_scene(array.rio.write_crs(UTM).rio.write_transform(PLACE))
+    assert scene.bands.names == ("490nm", "band 2")
+    assert scene.bands[0].fwhm_nm == 60
+
+
+def test_a_wavelength_of_the_whole_array_is_not_that_of_its_bands(values):
+    coords = {"band": ["red", "nir"], "wavelength": 500.0, "name": "smoke"}
+    assert open_scene(placed(values[:2], coords=coords)).bands.names == ("red", "nir")
 
 
 def test_bands_of_several_files_are_not_all_named_like_the_first(values, caplog):
@@ -645,7 +695,11 @@ def test_what_is_no_array_is_refused_with_the_way_to_one(values):
     ("array", "fact"),
     [
         (xr.DataArray(np.zeros((2, 3, 4, 5))), r"is not \(band, y, x\)"),
-        (xr.DataArray(np.zeros(5)), r"is not \(band, y, x\)"),
+        (
+            xr.DataArray(np.zeros((2, 3, 4, 5)), dims=("time", "band", "y", "x")),
+            r"is not \(band, y, x\)\. Pick one: \.isel\(time=0\)$",
+        ),
+        (xr.DataArray(np.zeros(5)), r"is not \(band, y, x\)\.$"),
         (xr.DataArray(np.zeros((1, 4, 4), complex), dims=("band", "y", "x")), "is no scene"),
         (xr.DataArray(np.array([[["a"]]]), dims=("band", "y", "x")), "is no scene"),
         (xr.DataArray(np.zeros((3, 4, 4)), dims=("band", "y", "x")), "has no georeference"),
