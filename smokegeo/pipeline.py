@@ -205,7 +205,7 @@ def _decide(scene: Scene, request: Request) -> Prepared:
     whole = scene.entire
     reduction = card.reduction_for(whole.width, whole.height) if scene.crs is None else 1
     if reduction > 1:
-        log.info("%s: looked at at 1/%d of its size", scene.name, reduction)
+        log.info("%s: seen at 1/%d of its size", scene.name, reduction)
     tile = request.tile_px or card.tile_px * reduction
     overlap = request.overlap_px
     if overlap is None:
