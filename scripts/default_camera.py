@@ -66,8 +66,8 @@ def mss_view(
         style, layer = "pall", pall(stage.shape, stage.smoke, rng, thin=bool(rng.random() < 0.4))
     elif rng.random() < 0.3:
         horizon = stage.scenery.horizon_px
-        ground = None if horizon is None else (horizon, 0.95 * size)
-        stage, layer = farther(stage, layer, rng, ground=ground)
+        rows = None if horizon is None else (horizon, 0.95 * size)
+        stage, layer = farther(stage, layer, rng, ground=rows)
     exposed = expose(stage, layer, bands, rng)
     values = exposed.values.astype(np.float32)
     seen = values[:3].mean(axis=0) / 255
