@@ -27,20 +27,30 @@ from default_common import (
     without_remnants,
     without_specks,
 )
+from default_surroundings import (
+    broken_cloud,
+    clear,
+    hazy,
+    overcast,
+    quiet,
+    sea,
+    with_decoy,
+    woods,
+)
+from default_wildfire import drifting_smoke
 from numpy.typing import NDArray
 
 from smokegeo.bands import Band
 from smokegeo.sensors import sensor
-from smokegeo.simulate.clouds import draw_cloud, shadow
-from smokegeo.simulate.fields import blur, fractal, smoothstep
+from smokegeo.simulate.clouds import shadow
+from smokegeo.simulate.fields import blur
 from smokegeo.simulate.frame import cloud_opacity, expose, is_judged, smoke_layer
-from smokegeo.simulate.land import BIOMES, land
 from smokegeo.simulate.optics import Layer, Particles, draw_smoke
 from smokegeo.simulate.plume import lit_side
 from smokegeo.simulate.scenarios import Casting
 from smokegeo.simulate.sensor import REFLECTANCE_SCALE, draw_satellite
-from smokegeo.simulate.stage import Stage, build_stage, direction
-from smokegeo.simulate.views import DownView, ImageryView, View
+from smokegeo.simulate.stage import Stage, build_stage
+from smokegeo.simulate.views import ImageryView, View
 
 BANDS = sensor("satellite").bands
 _SCENES = ("high_exposure", "complex_background", "cloud_interference")
@@ -55,29 +65,20 @@ _SUBSETS = (
 #: How smoke comes, and how often.
 _STYLES = {"none": 0.18, "plume": 0.5, "core": 0.12, "veil": 0.1, "pall": 0.1}
 _WOODED_STYLES = {"none": 0.2, "plume": 0.27, "core": 0.05, "veil": 0.24, "pall": 0.24}
+_PLAIN_STYLES = {"none": 0.1, "plume": 0.6, "core": 0.2, "veil": 0.04, "pall": 0.06}
+_SEA_STYLES = {"none": 0.55, "plume": 0.25, "core": 0.05, "veil": 0.1, "pall": 0.05}
+#: What samples are of, and how often. Plain ones are what most users have: a real scene, nothing
+#: painted into it but smoke. Forest is what fires burn, and under veils and palls often nothing but
+#: the spectrum tells. At sea there are the edges of clouds over dark water; over hazy land thin
+#: haze lies everywhere. Any may have clouds, decoys or overcast skies, over real or made land.
+_SETTINGS = {"plain": 0.33, "forest": 0.14, "sea": 0.07, "hazy": 0.06, "any": 0.4}
+_STYLES_OF = {"plain": _PLAIN_STYLES, "forest": _WOODED_STYLES, "sea": _SEA_STYLES}
+#: Share of plumes that are a wildfire's seen from space: soft strands of many sources.
+_DRIFTING = 0.5
 #: Ground as bright as this in blue, of which no label says what it is, may be cloud.
 WHITE = 0.2
 #: A veil that changes the light by less than this is faint.
 FAINT = 0.08
-#: What is bright in some bands as smoke is, seldom in the imagery at hand: it is painted in.
-_DECOYS = {
-    "muddy river": (0.09, 0.14, 0.17, 0.075, 0.01, 0.008),
-    "mud": (0.12, 0.18, 0.23, 0.2, 0.03, 0.015),
-    "green lake": (0.05, 0.09, 0.05, 0.03, 0.008, 0.005),
-    "shallows": (0.18, 0.22, 0.15, 0.05, 0.01, 0.008),
-    "surf": (0.32, 0.32, 0.31, 0.26, 0.14, 0.1),
-    "salt": (0.42, 0.48, 0.53, 0.58, 0.5, 0.4),
-    "plastic": (0.34, 0.36, 0.38, 0.43, 0.36, 0.28),
-    "snow": (0.9, 0.9, 0.88, 0.8, 0.1, 0.07),
-    "ash": (0.13, 0.15, 0.17, 0.19, 0.26, 0.25),
-}
-_WATERY = ("muddy river", "mud", "green lake", "shallows")
-_DECOY_SHARES = np.array([2.0 if name in _WATERY else 1.0 for name in _DECOYS])
-_DECOY_SHARES /= _DECOY_SHARES.sum()
-#: Share of the samples with forest below, half of them under veils and palls: it is what fires
-#: burn, and often nothing but the spectrum tells.
-_WOODED = 0.18
-_WOODS = ("boreal", "tropical", "temperate")
 #: Light that air alone adds at the top of the atmosphere, at most.
 _RAYLEIGH = np.array([0.085, 0.045, 0.02, 0.007, 0.0, 0.0], np.float32)
 
@@ -94,33 +95,30 @@ def satellite_sample(
     """Return sample `number` of a stream; an easy one has all its bands, as reflectances."""
     rng = np.random.default_rng([seed, number])
     shape = (size, size)
-    real = bool(backgrounds) and rng.random() < real_share
+    setting = str(rng.choice(list(_SETTINGS), p=list(_SETTINGS.values())))
+    share = {"plain": 1.0, "sea": 0.0}.get(setting, real_share)
+    real = bool(backgrounds) and rng.random() < share
     has, labels, valid = np.ones(6, bool), np.full(shape, UNKNOWN, np.uint8), np.ones(shape, bool)
     view: View | None = None
     picture = False
-    wooded = rng.random() < _WOODED
     if real:
-        chosen = choose_background(backgrounds, rng, wooded=wooded)
+        chosen = choose_background(backgrounds, rng, wooded=setting == "forest")
         light, labels, valid = crop(chosen, size, rng)
         has, picture = chosen.has.copy(), chosen.source.stretched
-        if rng.random() < 0.35:
+        if setting != "plain" and rng.random() < 0.35:
             light = with_decoy(light, rng)
         view = ImageryView(dict(zip(BANDS.names, light, strict=True)), chosen.name)
-    elif wooded:
-        view = _woods(shape, rng)
+    elif setting in ("forest", "sea"):
+        view = woods(shape, rng) if setting == "forest" else sea(shape, rng)
     scene = str(rng.choice(_SCENES, p=[0.2, 0.4, 0.4]))
     stage = build_stage("satellite", shape, BANDS, scene, rng, view)
     # Today's sensors do not clip ground; a scene scenario does, so that models are tested with it.
     stage = replace(stage, sensor=draw_satellite(BANDS, rng, None))
-    stage = _quiet(stage, rng) if real or wooded else _clear(stage)
-    if rng.random() < 0.3:
-        stage = replace(stage, sunlit=None)  # clouds whose shadows lie elsewhere
-    if rng.random() < 0.15:
-        stage = _overcast(stage, rng)
+    stage = _sky(stage, setting, rng, real=real)
     stage = replace(stage, smoke=_particles(rng))
-    shares = _WOODED_STYLES if wooded else _STYLES
-    style, stage, layer = draw_smoke_layer(stage, number, rng, shares)
-    stage = without_fire(stage, 0.6 if style == "none" else 0.35, rng)
+    style, stage, layer = draw_smoke_layer(stage, number, rng, _STYLES_OF.get(setting, _STYLES))
+    unseen = 1.0 if setting == "sea" else 0.6 if style == "none" else 0.35
+    stage = without_fire(stage, unseen, rng)
     if not easy or rng.random() < 0.2:
         has = choose_bands(has, rng)
     exposed = expose(stage, layer, BANDS, rng, looked_at(has))
@@ -140,9 +138,10 @@ def satellite_sample(
     if style == "veil" and not has[3:].any():
         # Without infrared a faint veil may as well be cloud, and mostly is.
         target[(target == 1) & (exposed.change < FAINT)] = IGNORED
-    # A stretched picture shows nothing of smoke that is the same everywhere.
-    uniform = veiled and (target == 1).sum() > 0.8 * (target != IGNORED).sum()
-    if picture and uniform:
+    # A stretched picture shows nothing of smoke that is the same everywhere, and without infrared
+    # a thick core that fills the view may as well be cloud.
+    uniform = (target == 1).sum() > 0.8 * (target != IGNORED).sum()
+    if uniform and (picture or not (veiled or has[3:].any())):
         target[target == 1] = IGNORED
     trusted = not picture and (easy or uniform or rng.random() < 0.55)
     if not trusted:
@@ -157,19 +156,28 @@ def satellite_sample(
     return Sample(values, has, np.full(6, trusted), valid, target, tag)
 
 
+def _sky(stage: Stage, setting: str, rng: np.random.Generator, *, real: bool) -> Stage:
+    """Return the stage with the clouds and the haze of its setting."""
+    if setting == "sea":
+        return broken_cloud(stage, rng)
+    if real or setting == "forest":
+        stage = quiet(stage, rng, 1.0 if setting == "plain" else 0.7)
+    else:
+        stage = clear(stage)
+    if setting == "hazy":
+        stage = hazy(stage, rng)
+    if rng.random() < 0.3:
+        stage = replace(stage, sunlit=None)  # clouds whose shadows lie elsewhere
+    if setting != "plain" and rng.random() < 0.15:
+        stage = overcast(stage, rng)
+    return stage
+
+
 def looked_at(has: NDArray[np.bool_]) -> Callable[[Band], bool]:
     """Return in which bands people look for smoke: those of light that there are, or any."""
     there = [band for band, kept in zip(BANDS, has, strict=True) if kept]
     names = {band.name for band in ([band for band in there if is_judged(band)] or there)}
     return lambda band: band.name in names
-
-
-def _woods(shape: tuple[int, int], rng: np.random.Generator) -> DownView:
-    """Draw a country of forests."""
-    biome = BIOMES[str(rng.choice(_WOODS))]
-    biome = replace(biome, forest=float(rng.uniform(0.6, 0.97)))
-    ground = land(shape, rng, biome, scale_px=float(rng.uniform(45, 110)), sun=direction(rng))
-    return DownView(ground, 1.0, float(rng.uniform(0.02, 0.05)))
 
 
 def draw_smoke_layer(
@@ -182,26 +190,36 @@ def draw_smoke_layer(
         return style, stage, Layer(nothing, np.ones((1, 1), np.float32), stage.smoke)
     if style in ("veil", "pall"):
         return style, stage, pall(stage.shape, _particles(rng), rng, thin=style == "veil")
-    kind = str(
-        rng.choice(["early_stage", "high_transparency", "complex_shape"], p=[0.14, 0.31, 0.55])
-    )
-    layer = smoke_layer(stage, Casting(number, int(rng.integers(0, 12)), "", kind), rng)
+    drifting = rng.random() < _DRIFTING
+    if drifting:
+        stage, layer = drifting_smoke(stage, rng)
+    else:
+        layer = _billowing(stage, style, number, rng)
     if style == "core":
         layer = replace(layer, tau=layer.tau * np.float32(rng.uniform(1.5, 4)))
-    if rng.random() < (0.5 if style == "core" else 0.2):
+    fresh = 0.0 if drifting else 0.5 if style == "core" else 0.2
+    if rng.random() < fresh:
         layer = sharpened(layer, rng)
-    # A thick plume has hills as a cloud has, and a shadow.
-    strength = float(rng.uniform(0.3, 0.7) if style == "core" else rng.uniform(0.15, 0.5))
-    light = lit_side(layer.tau, *stage.sun, strength, max(1.0, stage.unit_px * 0.8))
-    layer = replace(layer, light=np.clip(light, 0.4, 1.5))
+    nearer, near = (0.15, 0.75) if drifting else (0.25, 0.6)
     distance = rng.random()
-    if distance < 0.25:
+    if distance < nearer:
         stage, layer = closer(stage, layer, rng)
-    elif distance < 0.65:
+    elif distance > near:
         stage, layer = farther(stage, layer, rng)
     if rng.random() < 0.7:
         stage = _shaded(stage, layer, rng)
     return style, stage, dim_where_thin(layer, rng)
+
+
+def _billowing(stage: Stage, style: str, number: int, rng: np.random.Generator) -> Layer:
+    """Return smoke of few sources, seen from near: with hills as a cloud has."""
+    kind = str(
+        rng.choice(["early_stage", "high_transparency", "complex_shape"], p=[0.14, 0.31, 0.55])
+    )
+    layer = smoke_layer(stage, Casting(number, int(rng.integers(0, 12)), "", kind), rng)
+    strength = float(rng.uniform(0.3, 0.7) if style == "core" else rng.uniform(0.15, 0.5))
+    light = lit_side(layer.tau, *stage.sun, strength, max(1.0, stage.unit_px * 0.8))
+    return replace(layer, light=np.clip(light, 0.4, 1.5))
 
 
 def _shaded(stage: Stage, smoke: Layer, rng: np.random.Generator) -> Stage:
@@ -257,63 +275,6 @@ def _with_air(
         wrong = _RAYLEIGH * rng.uniform(-0.4, 0.15) * rng.uniform(0.5, 1.5, 6)
         return np.maximum(values + wrong.astype(np.float32)[:, None, None], 0)
     return values
-
-
-def with_decoy(light: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
-    """Return the image with a river or a patch of something that may be taken for smoke."""
-    shape = light.shape[1:]
-    name = str(rng.choice(list(_DECOYS), p=_DECOY_SHARES))
-    edge = fractal(shape, rng, slope=float(rng.uniform(2.0, 3.0)))
-    if name == "muddy river" or rng.random() < 0.25:
-        # Where a smooth field is about 0 lies a winding band.
-        inside = np.float32(rng.uniform(0.06, 0.35)) - np.abs(edge)
-    else:
-        inside = edge - np.float32(np.quantile(edge, rng.uniform(0.6, 0.95)))
-    share = smoothstep(0.0, float(rng.uniform(0.01, 0.08)), inside.astype(np.float32))
-    spectrum = np.array(_DECOYS[name], np.float32) * np.float32(rng.uniform(0.6, 1.4))
-    spectrum *= np.exp(rng.normal(0, 0.06, 6)).astype(np.float32)
-    texture = 1 + np.float32(rng.uniform(0.01, 0.12)) * fractal(shape, rng, slope=1.8)
-    return light + (spectrum[:, None, None] * texture - light) * share
-
-
-def _overcast(stage: Stage, rng: np.random.Generator) -> Stage:
-    """Put cloud over the view, which lifts every band as a pall lifts some.
-
-    Half of it has the very shapes of palls, so that nothing but the spectrum tells them apart.
-    """
-    kind = str(rng.choice(["cirrus", "stratocumulus"]))
-    if rng.random() < 0.5:
-        layer = pall(stage.shape, draw_cloud(rng, kind), rng, thin=bool(rng.random() < 0.5))
-        return replace(stage, before=(*stage.before, layer), clouds=(*stage.clouds, layer))
-    texture = fractal(stage.shape, rng, slope=float(rng.uniform(1.8, 3.0)))
-    tau = np.float32(np.exp(rng.uniform(np.log(0.08), np.log(5.0))))
-    tau = tau * np.exp(np.float32(rng.uniform(0.1, 0.7)) * texture)
-    # Even where nothing is seen through it, its top has hills and valleys.
-    light = 1 + np.float32(rng.uniform(0.02, 0.12)) * texture
-    layer = Layer(tau.astype(np.float32), light.astype(np.float32), draw_cloud(rng, kind))
-    return replace(stage, before=(*stage.before, layer), clouds=(*stage.clouds, layer))
-
-
-def _clear(stage: Stage) -> Stage:
-    """Leave most of the simulated haze out: seen from above, thick haze is smoke to its users."""
-
-    def thinner(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
-        return tuple(
-            layer
-            if any(layer is cloud for cloud in stage.clouds)
-            else replace(layer, tau=layer.tau * np.float32(0.2))
-            for layer in layers
-        )
-
-    return replace(stage, behind=thinner(stage.behind), before=thinner(stage.before))
-
-
-def _quiet(stage: Stage, rng: np.random.Generator) -> Stage:
-    """Leave most of the made-up air out over real imagery, which has its own."""
-    stage = _clear(replace(stage, light=float(rng.uniform(0.75, 1.1))))
-    if rng.random() < 0.7:
-        stage = replace(stage, behind=(), before=(), clouds=(), sunlit=None)
-    return stage
 
 
 def choose_bands(has: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.bool_]:

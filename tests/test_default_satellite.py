@@ -1,0 +1,117 @@
+"""What surrounds the smoke of satellite samples, and the smoke of wildfires seen from space."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smokegeo.sensors import sensor
+from smokegeo.simulate.frame import cloud_opacity
+from smokegeo.simulate.stage import build_stage
+
+ROOT = Path(__file__).resolve().parent.parent
+BANDS = sensor("satellite").bands
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    sys.path.insert(0, str(ROOT / "scripts"))
+    import default_satellite
+    import default_surroundings
+    import default_wildfire
+
+    yield argparse.Namespace(
+        satellite=default_satellite, around=default_surroundings, wildfire=default_wildfire
+    )
+    sys.path.remove(str(ROOT / "scripts"))
+
+
+def a_stage(seed=0, size=96, view=None):
+    rng = np.random.default_rng(seed)
+    return build_stage("satellite", (size, size), BANDS, "complex_background", rng, view)
+
+
+def test_smoke_of_a_wildfire_starts_at_its_fire_and_thins_downwind(scripts):
+    stage = a_stage(size=128)
+    wind, rng = 0.0, np.random.default_rng(1)  # towards +x
+    places = np.array([[64.0, 20.0, 1.0]], np.float32)
+    tau = scripts.wildfire._strands((128, 128), places, wind, rng)
+    assert tau[:, :8].max() < 0.05 * tau.max()  # nothing upwind
+    near, far = tau[:, 40], tau[:, 110]
+    assert near.max() > far.max() > 0 or far.sum() == 0
+    wide = [(column > 0.5 * column.max()).sum() for column in (near, far)]
+    assert wide[1] > wide[0]
+    burning = scripts.wildfire._burning(stage, places, rng).scenery.fire
+    y, x = np.unravel_index(burning.flame.argmax(), burning.flame.shape)
+    assert np.hypot(y - 64, x - 20) < 2
+
+
+def test_smoke_of_wildfires_is_mostly_seen_through(scripts):
+    drawn = [
+        scripts.wildfire.drifting_smoke(a_stage(n), np.random.default_rng(n))[1] for n in range(30)
+    ]
+    assert all(np.isfinite(layer.tau).all() and layer.tau.min() >= 0 for layer in drawn)
+    assert all(layer.light.min() > 0.4 and layer.light.max() < 1.5 for layer in drawn)
+    opacity = np.array([np.quantile(layer.opacity(550), 0.95) for layer in drawn])
+    assert 0.2 < np.median(opacity) < 0.95
+    # Some cover a corner of the view, some most of it.
+    cover = np.array([(layer.opacity(550) > 0.1).mean() for layer in drawn])
+    assert cover.min() < 0.2
+    assert cover.max() > 0.5
+
+
+def test_a_fire_out_of_view_still_smokes_into_it_and_burns_nothing_there(scripts):
+    places = np.array([[48.0, -20.0, 1.0]], np.float32)
+    rng = np.random.default_rng(2)
+    fire = scripts.wildfire._burning(a_stage(), places, rng).scenery.fire
+    assert fire.flame.max() == 0
+    assert scripts.wildfire._strands((96, 96), places, 0.0, rng)[48, 30] > 0
+
+
+def test_at_sea_water_is_dark_and_clouds_have_edges(scripts):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        stage = a_stage(seed, view=scripts.around.sea((96, 96), rng))
+        assert np.median(stage.scenery.view.reflectance["swir1"]) < 0.1
+        cloudy = cloud_opacity(scripts.around.broken_cloud(stage, rng))
+        assert (cloudy > 0.1).any()
+        assert (cloudy < 0.05).any()  # there is sky between them
+
+
+def test_haze_lifts_what_is_seen_everywhere_and_is_no_cloud(scripts):
+    stage = replace(a_stage(), behind=(), before=(), clouds=(), sunlit=None)
+    hazy = scripts.around.hazy(stage, np.random.default_rng(0))
+    (haze,) = hazy.behind
+    assert haze.tau.min() > 0.2 * haze.tau.max() > 0
+    assert cloud_opacity(hazy).max() == 0
+
+
+@pytest.mark.parametrize("setting", ["plain", "forest", "sea", "hazy", "any"])
+def test_every_setting_makes_samples_with_smoke_and_without(scripts, monkeypatch, setting):
+    monkeypatch.setattr(scripts.satellite, "_SETTINGS", {setting: 1.0})
+    made = [scripts.satellite.satellite_sample(n, 5, (), 64) for n in range(40)]
+    smoky = [(s.target == 1).any() for s in made]
+    assert {True, False} == set(smoky)
+    assert all(np.isfinite(s.values).all() for s in made)
+
+
+def test_a_plain_sample_has_no_clouds_but_its_scenes_own(scripts):
+    stage = a_stage(3)
+    for seed in range(20):
+        sky = scripts.satellite._sky(stage, "plain", np.random.default_rng(seed), real=True)
+        assert cloud_opacity(sky).max() == 0
+
+
+def test_smoke_that_fills_a_colour_picture_is_left_open_unless_it_is_a_veil(scripts, monkeypatch):
+    monkeypatch.setattr(scripts.satellite, "_SETTINGS", {"plain": 1.0})
+    monkeypatch.setattr(scripts.satellite, "choose_bands", lambda has, rng: np.arange(6) < 3)
+    made = [scripts.satellite.satellite_sample(n, 6, (), 64) for n in range(60)]
+    cores = [s for s in made if s.tag.endswith(("core", "plume"))]
+    for sample in cores:
+        known = sample.target != scripts.satellite.IGNORED
+        assert (sample.target == 1).sum() <= 0.85 * max(1, known.sum())
