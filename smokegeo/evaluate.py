@@ -19,6 +19,7 @@ from smokegeo.frameunits import FrameUnits
 from smokegeo.metrics import ImageScore, Report, count, report
 from smokegeo.modelfile import Card, Model
 from smokegeo.progress import track
+from smokegeo.radiometry import Units
 from smokegeo.torchgeo_api import frame_slices
 from smokegeo.views import make_recipe
 from smokegeo.zoom import smoke_seen
@@ -27,12 +28,20 @@ from smokegeo.zoom import smoke_seen
 LARGEST_PIXELS = 4096 * 4096
 
 
-def evaluate(model: Model, dataset: SmokeDataset, threshold: float | None = None) -> Report:
-    """Return the scores of a model at its card's threshold, or at the one given."""
+def evaluate(
+    model: Model,
+    dataset: SmokeDataset,
+    threshold: float | None = None,
+    said: Units | None = None,
+) -> Report:
+    """Return the scores of a model at its card's threshold, or at the one given.
+
+    `said` is the user's word on how the frames' numbers become the model's units.
+    """
     level = model.card.threshold if threshold is None else threshold
     return report(
         ImageScore(frame, count(probability >= level, labels), tags)
-        for frame, tags, probability, labels in probabilities(model, dataset)
+        for frame, tags, probability, labels in probabilities(model, dataset, said)
     )
 
 
@@ -47,14 +56,14 @@ def split_by_scene(card: Card, dataset: str) -> bool:
 
 
 def probabilities(
-    model: Model, dataset: SmokeDataset
+    model: Model, dataset: SmokeDataset, said: Units | None = None
 ) -> Iterator[tuple[str, tuple[str, ...], np.ndarray, np.ndarray]]:
     """Yield frame id, scenario tags, smoke probability (H, W) and labels (H, W) of each frame."""
     refuse_large(dataset)
     matching = matched(model, dataset)
     network = model.for_inference()
     card = model.card
-    units = FrameUnits(card, dataset, matching)
+    units = FrameUnits(card, dataset, matching, said)
     zooms = card.zooms_for(sum(matching.available))
     queries = list(frame_slices(dataset))
     for query in track(queries, "scoring", len(queries)):

@@ -16,7 +16,7 @@ from smokegeo.bands import Matching
 from smokegeo.datasets.smoke import SmokeDataset
 from smokegeo.labels import Place
 from smokegeo.modelfile import Card
-from smokegeo.radiometry import Scaling, choose_scaling
+from smokegeo.radiometry import Scaling, Units, choose_scaling
 from smokegeo.scene.arrays import ArrayLayer
 from smokegeo.scene.georeference import PICTURE
 from smokegeo.scene.scene import Scene, Source
@@ -33,15 +33,16 @@ class FrameUnits:
     """Decides, frame by frame, how stored numbers become those a model was trained on.
 
     A model that `smokegeo train` made takes numbers as they are stored, as long as their type is
-    the one it was trained on.
+    the one it was trained on and the user does not say otherwise.
     """
 
-    def __init__(self, card: Card, dataset: SmokeDataset, matching: Matching) -> None:
-        self.card, self.dataset, self.matching = card, dataset, matching
+    def __init__(
+        self, card: Card, dataset: SmokeDataset, matching: Matching, said: Units | None = None
+    ) -> None:
+        self.card, self.dataset, self.matching, self.said = card, dataset, matching, said
         trained, stored = card.input.get("dtype"), self._stored(dataset.layout.frames[0].id)
-        self.as_stored = trained in (None, stored) and not any(
-            name in card.input for name in _SAYS_UNITS
-        )
+        as_trained = trained in (None, stored) and said is None
+        self.as_stored = as_trained and not any(name in card.input for name in _SAYS_UNITS)
         self._told = self._warned = False
 
     def scaling(self, frame: int, image: NDArray[np.float32], valid: NDArray[np.bool_]) -> Scaling:
@@ -52,7 +53,7 @@ class FrameUnits:
         scene = self._scene(self.dataset.records[frame].id, image, valid)
         found = survey(scene, [i for i in self.matching.indexes if i is not None])
         with self._one_warning():
-            scaling = choose_scaling(scene, found, self.matching, self.card)
+            scaling = choose_scaling(scene, found, self.matching, self.card, self.said)
         if not self._told:
             log.info("%s: %s", scene.name, scaling.words)
             self._told = True

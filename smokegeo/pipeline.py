@@ -85,9 +85,7 @@ class Request:
     @property
     def units(self) -> Units | None:
         """What the user said of the scene's numbers, if anything."""
-        if self.scale is None and self.offset is None:
-            return None
-        return Units(1.0 if self.scale is None else self.scale, self.offset or 0.0)
+        return Units.said(self.scale, self.offset)
 
 
 @dataclass(frozen=True)

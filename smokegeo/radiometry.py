@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smokegeo.bands import Matching, is_thermal
+from smokegeo.errors import UsageError
 from smokegeo.modelfile import Card
 from smokegeo.scene.coding import MICASENSE
 from smokegeo.scene.landsat import LEVEL1, LEVEL2
@@ -43,6 +44,17 @@ class Units:
 
     scale: float = 1.0
     offset: float = 0.0
+
+    @classmethod
+    def said(cls, scale: float | None, offset: float | None) -> Units | None:
+        """Return the units of two options, None if the user gave neither."""
+        if scale is not None and not 0 < scale < math.inf:
+            raise UsageError(f"scale {scale} is not a factor above 0.")
+        if offset is not None and not math.isfinite(offset):
+            raise UsageError(f"offset {offset} is not a number.")
+        if scale is None and offset is None:
+            return None
+        return cls(1.0 if scale is None else scale, offset or 0.0)
 
 
 @dataclass(frozen=True)

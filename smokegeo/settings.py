@@ -12,6 +12,7 @@ from smokegeo.errors import UsageError
 from smokegeo.outlines.cells import Edges
 from smokegeo.pipeline import Outline, Request
 from smokegeo.probability import first_smoke_value
+from smokegeo.radiometry import Units
 from smokegeo.scene.options import SceneOptions
 
 #: Setting -> field of the part it belongs to, where the two names differ.
@@ -66,11 +67,7 @@ def _check_numbers(request: Request) -> None:
     for name, (value, low) in least.items():
         if value is not None and not low <= value < math.inf:
             raise UsageError(f"{name} {value} is not a number from {low} on.")
-    scale, offset = request.scale, request.offset
-    if scale is not None and not 0 < scale < math.inf:
-        raise UsageError(f"scale {scale} is not a factor above 0.")
-    if offset is not None and not math.isfinite(offset):
-        raise UsageError(f"offset {offset} is not a number.")
+    Units.said(request.scale, request.offset)
 
 
 def _text(value: Any) -> Any:

@@ -14,10 +14,11 @@ from smokegeo.bands import match_bands
 from smokegeo.cubes import make_cube
 from smokegeo.datasets.layout import finish_layout, write_frame
 from smokegeo.datasets.smoke import SmokeDataset
+from smokegeo.errors import UsageError
 from smokegeo.evaluate import probabilities
 from smokegeo.frameunits import FrameUnits
 from smokegeo.modelfile import load_model
-from smokegeo.radiometry import Scaling
+from smokegeo.radiometry import Scaling, Units
 from smokegeo.sensors import sensor
 from smokegeo.torchgeo_api import frame_slices
 
@@ -84,6 +85,24 @@ def test_the_same_frame_is_scored_alike_in_whichever_units_it_is_stored(stored, 
     (one,), (two,) = (list(probabilities(model, data)) for data in (whole, shares))
     assert one[2].std() > 0.01
     np.testing.assert_allclose(one[2], two[2], atol=1e-3)
+
+
+def test_what_the_user_says_of_units_holds_for_every_model(stored, tmp_path):
+    half = stored("satellite", lambda values: values // 2, count=2)
+    for card in (toy_card("satellite"), toy_card("satellite", input={"views": ["measured"]})):
+        matching = match_bands(half.band_set, card.bands)
+        units = FrameUnits(card, half, matching, Units.said(2.0, None))
+        image = half[next(iter(frame_slices(half)))]["image"].numpy()
+        assert units.scaling(0, image, np.ones(image.shape[1:], bool)).factors == (2.0,) * 6
+    model = load_model(save_toy(tmp_path / "toy.safetensors"))
+    told, guessed = (list(probabilities(model, half, said)) for said in (Units(2.0), None))
+    assert not np.array_equal(told[0][2], guessed[0][2])
+
+
+@pytest.mark.parametrize("numbers", [(0.0, None), (-1.0, None), (float("inf"), None), (1, np.nan)])
+def test_a_scale_or_offset_that_is_none_is_refused(numbers):
+    with pytest.raises(UsageError):
+        Units.said(*numbers)
 
 
 def test_a_doubt_about_units_is_told_once_not_for_every_frame(stored, caplog):

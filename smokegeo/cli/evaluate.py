@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from smokegeo.cli.main import command
+from smokegeo.cli.options import units_options
 
 
 @command()
@@ -26,6 +27,7 @@ from smokegeo.cli.main import command
     type=click.FloatRange(0, 1),
     help="Smoke from this probability on.  [default: the card's]",
 )
+@units_options
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
 def evaluate(
     model: str,
@@ -33,6 +35,8 @@ def evaluate(
     root: Path | None,
     split: str,
     threshold: float | None,
+    scale: float | None,
+    offset: float | None,
     as_json: bool,
 ) -> None:
     """Score MODEL, a model file or a bundled model's name, on a dataset.
@@ -51,12 +55,14 @@ def evaluate(
     from smokegeo.evaluate import split_by_scene
     from smokegeo.metrics import table
     from smokegeo.modelfile import load_model
+    from smokegeo.radiometry import Units
 
+    said = Units.said(scale, offset)
     reader = dataset_class(dataset)
     loaded = load_model(model)
     folder = root or default_root(dataset)
     data = reader(folder, split, by_scene=split_by_scene(loaded.card, dataset))
-    result = score(loaded, data, threshold)
+    result = score(loaded, data, threshold, said)
     level = loaded.card.threshold if threshold is None else threshold
     if as_json:
         facts = {"model": loaded.card.name, "split": split, "threshold": level}

@@ -17,6 +17,10 @@ _PLACE = (
         help="For images without a place: polygons in pixels, no areas.",
     ),
 )
+_UNITS = (
+    click.option("--scale", type=float, help="Factor to the model's units. [by type and range]"),
+    click.option("--offset", type=float, help="Added after --scale, in the model's units. [0]"),
+)
 _SCENE = (
     click.option(
         "--bands",
@@ -25,8 +29,7 @@ _SCENE = (
     click.option("--sensor", help="The sensor, such as sentinel2; see docs/bands.md."),
     click.option("--nodata", help="Value that means no data, or `none`. [the file's]"),
     click.option("--raw", is_flag=True, help="Take values as stored, whatever tags and names say."),
-    click.option("--scale", type=float, help="Factor to the model's units. [by type and range]"),
-    click.option("--offset", type=float, help="Added after --scale, in the model's units. [0]"),
+    *_UNITS,
     *_PLACE,
     click.option("--bbox", metavar="W,S,E,N", help="Only this part, in degrees."),
     click.option("--window", metavar="COL,ROW,W,H", help="Only this part, in pixels."),
@@ -65,6 +68,11 @@ def scene_options(function: F) -> F:
 def place_options(function: F) -> F:
     """Add the options that say where a raster lies that does not say so itself."""
     return _added(function, _PLACE)
+
+
+def units_options(function: F) -> F:
+    """Add the options that say how stored numbers become a model's."""
+    return _added(function, _UNITS)
 
 
 def outline_options(function: F) -> F:
