@@ -285,6 +285,7 @@ def provenance(plan: Plan, threshold: float, request: Request) -> dict[str, str]
         "bands": "; ".join(fit.matching.lines()),
         "bands_absent": f"{known.count(False)} of {len(known)}",
         "units": plan.units,
+        "seen_at": f"1/{plan.reduction} of its size" if plan.reduction > 1 else "full size",
         "warnings": json.dumps(plan.warnings, ensure_ascii=False),
         "threshold": f"{threshold:g}",
         "options": json.dumps(

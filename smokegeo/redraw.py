@@ -20,7 +20,7 @@ from smokegeo.writing.write import check_format, write_polygons
 #: What the raster itself says of its making, kept in the polygons' metadata.
 _KEPT = (
     *("model", "model_sha256", "scene", "scene_size", "bands", "bands_absent", "units"),
-    *("warnings", "threshold", "damaged_blocks"),
+    *("seen_at", "warnings", "threshold", "damaged_blocks"),
 )
 
 

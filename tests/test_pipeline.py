@@ -112,5 +112,5 @@ def test_polygons_drawn_again_keep_the_doubts(tmp_path, model):
     smokegeo.predict(path, tmp_path / "a.geojson", model, prob=tmp_path / "p.tif")
     redraw(tmp_path / "p.tif", tmp_path / "b.geojson", Outline())
     first, again = (facts_of(tmp_path / name) for name in ("a.geojson", "b.geojson"))
-    for key in ("warnings", "units", "analysed_share", "bands_absent"):
+    for key in ("warnings", "units", "seen_at", "analysed_share", "bands_absent"):
         assert again[key] == first[key]

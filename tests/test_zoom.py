@@ -15,7 +15,7 @@ from smokegeo.errors import UsageError
 from smokegeo.estimate import estimate
 from smokegeo.fitting import fit_model
 from smokegeo.modelfile import load_model
-from smokegeo.pipeline import Request, prepare
+from smokegeo.pipeline import Request, prepare, provenance
 from smokegeo.scene.opening import open_scene
 from smokegeo.scene.options import SceneOptions
 from smokegeo.stitch import FULL
@@ -149,6 +149,8 @@ def test_a_picture_without_a_place_is_reduced_and_one_with_a_place_is_not(tmp_pa
     ready = [prepare(scene, Request(model=path)) for scene in (placed, picture, part)]
     assert [r.plan.reduction for r in ready] == [1, 3, 3]  # a part is seen as the whole is
     assert [r.engine.reduction for r in ready] == [1, 3, 3]
+    said = [provenance(r.plan, 0.5, Request())["seen_at"] for r in ready]
+    assert said == ["full size", "1/3 of its size", "1/3 of its size"]
     assert ready[1].plan.grid.tile_px == 3 * ready[0].plan.grid.tile_px
     rows = [part for _, _, part in sweep(ready[1].plan, ready[1].engine, 0, 1)]
     assert np.concatenate(rows).shape == (130, 90)
