@@ -71,7 +71,7 @@ _SEA_STYLES = {"none": 0.55, "plume": 0.25, "core": 0.05, "veil": 0.1, "pall": 0
 #: painted into it but smoke. Forest is what fires burn, and under veils and palls often nothing but
 #: the spectrum tells. At sea there are the edges of clouds over dark water; over hazy land thin
 #: haze lies everywhere. Any may have clouds, decoys or overcast skies, over real or made land.
-_SETTINGS = {"plain": 0.33, "forest": 0.14, "sea": 0.07, "hazy": 0.06, "any": 0.4}
+_SETTINGS = {"plain": 0.3, "forest": 0.2, "sea": 0.06, "hazy": 0.05, "any": 0.39}
 _STYLES_OF = {"plain": _PLAIN_STYLES, "forest": _WOODED_STYLES, "sea": _SEA_STYLES}
 #: Share of plumes that are a wildfire's seen from space: soft strands of many sources.
 _DRIFTING = 0.5
