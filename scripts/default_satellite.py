@@ -1,6 +1,6 @@
 """Training samples for the satellite model, made on the fly: sample number n is always the same.
 
-Half of them stand on real imagery, half on procedural land; a quarter hold no smoke at all. Smoke
+Most of them stand on real imagery, the others on procedural land; about a sixth hold no smoke. It
 comes as plumes, thick cores, veils and palls over everything. Bands are left out and numbers
 stretched as users' files have it.
 """
