@@ -43,7 +43,7 @@ def test_smoke_of_a_wildfire_starts_at_its_fire_and_thins_downwind(scripts):
     tau = scripts.wildfire._strands((128, 128), places, wind, rng)
     assert tau[:, :8].max() < 0.05 * tau.max()  # nothing upwind
     near, far = tau[:, 40], tau[:, 110]
-    assert near.max() > far.max() > 0 or far.sum() == 0
+    assert near.max() > far.max() > 0
     wide = [(column > 0.5 * column.max()).sum() for column in (near, far)]
     assert wide[1] > wide[0]
     burning = scripts.wildfire._burning(stage, places, rng).scenery.fire
@@ -112,6 +112,7 @@ def test_smoke_that_fills_a_colour_picture_is_left_open_unless_it_is_a_veil(scri
     monkeypatch.setattr(scripts.satellite, "choose_bands", lambda has, rng: np.arange(6) < 3)
     made = [scripts.satellite.satellite_sample(n, 6, (), 64) for n in range(60)]
     cores = [s for s in made if s.tag.endswith(("core", "plume"))]
+    assert len(cores) > 20
     for sample in cores:
         known = sample.target != scripts.satellite.IGNORED
         assert (sample.target == 1).sum() <= 0.85 * max(1, known.sum())
