@@ -65,13 +65,13 @@ _SUBSETS = (
 #: How smoke comes, and how often.
 _STYLES = {"none": 0.18, "plume": 0.5, "core": 0.12, "veil": 0.1, "pall": 0.1}
 _WOODED_STYLES = {"none": 0.2, "plume": 0.27, "core": 0.05, "veil": 0.24, "pall": 0.24}
-_PLAIN_STYLES = {"none": 0.1, "plume": 0.6, "core": 0.2, "veil": 0.04, "pall": 0.06}
+_PLAIN_STYLES = {"none": 0.1, "plume": 0.5, "core": 0.16, "veil": 0.1, "pall": 0.14}
 _SEA_STYLES = {"none": 0.55, "plume": 0.25, "core": 0.05, "veil": 0.1, "pall": 0.05}
 #: What samples are of, and how often. Plain ones are what most users have: a real scene, nothing
 #: painted into it but smoke. Forest is what fires burn, and under veils and palls often nothing but
 #: the spectrum tells. At sea there are the edges of clouds over dark water; over hazy land thin
 #: haze lies everywhere. Any may have clouds, decoys or overcast skies, over real or made land.
-_SETTINGS = {"plain": 0.3, "forest": 0.2, "sea": 0.06, "hazy": 0.05, "any": 0.39}
+_SETTINGS = {"plain": 0.26, "forest": 0.24, "sea": 0.05, "hazy": 0.05, "any": 0.4}
 _STYLES_OF = {"plain": _PLAIN_STYLES, "forest": _WOODED_STYLES, "sea": _SEA_STYLES}
 #: Share of plumes that are a wildfire's seen from space: soft strands of many sources.
 _DRIFTING = 0.5
