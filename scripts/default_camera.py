@@ -6,11 +6,10 @@ same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from default_backgrounds import Background, choose_background, crop
+from default_backgrounds import Background, crop
 from default_common import (
     IGNORED,
     PICTURE_VISIBLE,
@@ -25,6 +24,7 @@ from default_common import (
     without_specks,
 )
 from default_heat import as_recorded, ground_warmth, seen_heat
+from default_wildfire import drifting_smoke
 from numpy.typing import NDArray
 
 from smokegeo.bands import BandSet
@@ -40,31 +40,37 @@ _SCENES = ("high_exposure", "low_visibility", "complex_background", "cloud_inter
 _SMOKES = ("early_stage", "high_transparency", "complex_shape")
 _FULL_COUNT = 1023.0  # of a 10-bit camera
 GAMMA = 2.2  # of pictures
-#: Share of simulated views that are pictures taken from aircraft, where there are any.
-AERIAL_SHARE = 0.4
+#: Of the smoke below a drone, how much lies over everything, and how much drifts in strands.
+_PALLS, _DRIFTING = 0.25, 0.35
 
 
 def mss_view(
     number: int,
     rng: np.random.Generator,
-    aerial: Sequence[Background],
+    below: Ground | None,
     size: int,
     *,
     easy: bool = False,
 ) -> Sample:
-    """Return a sample of colour and heat; values are 0 to 255 and Celsius."""
+    """Return a sample of colour and heat, of made-up land or what lies `below` the camera.
+
+    Values are 0 to 255 and Celsius.
+    """
     bands = sensor("mss").bands
-    view, valid = None, np.ones((size, size), bool)
-    if aerial and rng.random() < AERIAL_SHARE:
-        below = choose_background(aerial, rng, wooded=False)
-        view, valid = _from_aircraft(below, size, rng)
-    stage = camera_stage("mss", bands, size, rng, view)
+    stage = camera_stage("mss", bands, size, rng, below)
+    valid = np.ones((size, size), bool) if below is None else below.valid
     style, stage, layer = camera_smoke(stage, number, rng, 3.5)
+    veiled = False
+    if style != "none" and stage.scenery.horizon_px is None:  # a drone above its smoke
+        draw = rng.random()
+        if veiled := bool(draw < _PALLS):
+            thin = bool(rng.random() < 0.4)
+            style, layer = "pall", pall(stage.shape, stage.smoke, rng, thin=thin)
+        elif draw < _PALLS + _DRIFTING:
+            style = "drifting"
+            stage, layer = drifting_smoke(stage, rng, near=True)
     stage = without_fire(stage, 0.6 if style == "none" else 0.35, rng)
-    veiled = style != "none" and stage.scenery.horizon_px is None and rng.random() < 0.25
-    if veiled:  # a drone above its smoke
-        style, layer = "pall", pall(stage.shape, stage.smoke, rng, thin=bool(rng.random() < 0.4))
-    elif rng.random() < 0.3:
+    if not veiled and rng.random() < 0.3:
         horizon = stage.scenery.horizon_px
         rows = None if horizon is None else (horizon, 0.95 * size)
         stage, layer = farther(stage, layer, rng, ground=rows)
@@ -82,7 +88,7 @@ def mss_view(
     else:
         values[3], trusted[3] = as_recorded(seen_heat(stage, layer, rng), rng)
     target[~valid] = IGNORED
-    ground = "made" if view is None else "real"
+    ground = "made" if below is None else "real"
     return Sample(values, has, trusted, valid, target, f"{ground} {style}")
 
 
@@ -105,22 +111,27 @@ class Ground(ImageryView):
     """Real ground with a guess of how much warmer than the air it is (y, x)."""
 
     warmth: Field = field(default_factory=lambda: np.zeros((1, 1), np.float32))
+    valid: NDArray[np.bool_] = field(default_factory=lambda: np.ones((1, 1), bool))
 
     def warmth_k(self) -> Field:
         """Return the guess."""
         return self.warmth
 
 
-def _from_aircraft(
-    picture: Background, size: int, rng: np.random.Generator
-) -> tuple[Ground, NDArray[np.bool_]]:
-    """Return a part of a picture as what a drone looks down on, and where it is known."""
+def seen_from_aircraft(picture: Background, size: int, rng: np.random.Generator) -> Ground:
+    """Return a part of a picture as what a drone looks down on."""
     colours, _, valid = crop(picture, size, rng)
-    warmth = ground_warmth(colours[2::-1], rng)
+    return as_ground(colours[2::-1], valid, picture.name, rng)
+
+
+def as_ground(
+    colours: NDArray[np.float32], valid: NDArray[np.bool_], name: str, rng: np.random.Generator
+) -> Ground:
+    """Return a picture's red, green and blue, 0 to 1, as ground below a camera."""
     # A picture shows light by a curve, which the simulated camera applies again.
-    light = np.float32(rng.uniform(0.4, 0.7)) * colours[:3] ** np.float32(GAMMA)
-    bands = dict(zip(("blue", "green", "red"), light, strict=True))
-    return Ground(bands, picture.name, warmth=warmth), valid
+    light = np.float32(rng.uniform(0.4, 0.7)) * colours ** np.float32(GAMMA)
+    bands = dict(zip(("red", "green", "blue"), light, strict=True))
+    return Ground(bands, name, warmth=ground_warmth(colours, rng), valid=valid)
 
 
 def another_camera(colours: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:

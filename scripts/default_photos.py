@@ -12,8 +12,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from default_backgrounds import Background
-from default_camera import GAMMA, another_camera, camera_smoke, camera_stage, mss_view
+from default_backgrounds import Background, choose_background
+from default_camera import (
+    GAMMA,
+    Ground,
+    another_camera,
+    as_ground,
+    camera_smoke,
+    camera_stage,
+    mss_view,
+    seen_from_aircraft,
+)
 from default_common import (
     IGNORED,
     PICTURE_VISIBLE,
@@ -38,6 +47,9 @@ from smokegeo.simulate.stage import direction
 FOLDS = 5
 #: Share of samples that are photographs, where there are any.
 PHOTO_SHARE = 0.5
+#: Of the other samples, how many look down on pictures taken from aircraft, and on the slopes in
+#: photographs, where there are any.
+AERIAL_SHARE, SLOPE_SHARE = 0.4, 0.12
 #: Share of the photographs' samples that get a guess of their heat: without it, a network could
 #: learn that what has heat is simulated.
 HEAT_SHARE = 0.35
@@ -94,7 +106,36 @@ def mss_sample(
     if photos and rng.random() < PHOTO_SHARE:
         return _photo_sample(photos, size, number, rng)
     aerial = [item for item in have if isinstance(item, Background)]
-    return mss_view(number, rng, aerial, size, easy=easy)
+    return mss_view(number, rng, _below(photos, aerial, size, rng), size, easy=easy)
+
+
+def _below(
+    photos: Sequence[Photo], aerial: Sequence[Background], size: int, rng: np.random.Generator
+) -> Ground | None:
+    """Return real ground to look down on, or None for a made-up view."""
+    draw = rng.random()
+    if aerial and draw < AERIAL_SHARE:
+        return seen_from_aircraft(choose_background(aerial, rng, wooded=False), size, rng)
+    if photos and draw > 1 - SLOPE_SHARE:
+        return _slope(photos[int(rng.integers(len(photos)))], size, rng)
+    return None
+
+
+def _slope(photo: Photo, size: int, rng: np.random.Generator) -> Ground | None:
+    """Return the ground in a photograph: bushes and trees of a slope as a drone sees them.
+
+    None if there is smoke in the part that was drawn.
+    """
+    height, width = photo.labels.shape
+    lowest = int(0.62 * height)  # horizons lie above
+    side = int(rng.uniform(0.4, 1) * (height - lowest))
+    top, left = int(rng.integers(lowest, height - side + 1)), int(rng.integers(0, width - side + 1))
+    part = np.s_[top : top + side, left : left + side]
+    if (photo.labels[part] != 0).any():
+        return None
+    taken = photo.colours[(slice(None), *part)].astype(np.float32) / 255
+    colours = np.stack([enlarge(colour, (size, size)) for colour in taken])
+    return as_ground(colours, np.ones((size, size), bool), photo.name, rng)
 
 
 def _photo_sample(

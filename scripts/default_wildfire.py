@@ -1,8 +1,8 @@
-"""Smoke of wildfires as satellites see it: long, streaky, drawn out by the wind from lines of fire.
+"""Smoke of wildfires seen from above: long, streaky, drawn out by the wind from lines of fire.
 
-The puffs of `smokegeo.simulate.plume` make the billows of one source seen from near. From space a
-fire is a front of many sources, and kilometres downwind its smoke is a fan of soft strands through
-which the ground is seen.
+The puffs of `smokegeo.simulate.plume` make the billows of one source seen from near. From a drone
+and from space a fire is a front of many sources, and downwind its smoke is a fan of soft strands
+through which the ground is seen.
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ from smokegeo.simulate.thermal import Fire
 _COARSE = 2
 
 
-def drifting_smoke(stage: Stage, rng: np.random.Generator) -> tuple[Stage, Layer]:
-    """Return the smoke of a burning front, and the stage with that front."""
+def drifting_smoke(
+    stage: Stage, rng: np.random.Generator, *, near: bool = False
+) -> tuple[Stage, Layer]:
+    """Return the smoke of a burning front, and the stage with that front.
+
+    Near, as from a drone, flames fill their pixels; from space they are some hundredths of one.
+    """
     shape = stage.shape
     wind = float(rng.uniform(0, 2 * np.pi))
     places = _front(shape, wind, rng)
@@ -35,7 +40,7 @@ def drifting_smoke(stage: Stage, rng: np.random.Generator) -> tuple[Stage, Layer
     tau = tau * np.float32(peak / max(high, 1e-6))
     relief = float(rng.uniform(0.02, 0.25))
     light = np.clip(lit_side(tau, *stage.sun, relief, float(rng.uniform(2, 6))), 0.5, 1.4)
-    return _burning(stage, places, rng), Layer(tau, light, stage.smoke)
+    return _burning(stage, places, rng, near=near), Layer(tau, light, stage.smoke)
 
 
 def _front(shape: Shape, wind: float, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -126,20 +131,24 @@ def _stirred(tau: Field, wind: float, rng: np.random.Generator) -> Field:
     return np.asarray(tau * np.exp(rough), np.float32)
 
 
-def _burning(stage: Stage, places: NDArray[np.float32], rng: np.random.Generator) -> Stage:
+def _burning(
+    stage: Stage, places: NDArray[np.float32], rng: np.random.Generator, *, near: bool = False
+) -> Stage:
     """Return the stage with flames at the places that smoke, and burnt ground behind them."""
     shape = stage.shape
-    flame, near = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    flame, alight = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     for y, x, strength in places:
         row, column = int(np.clip(y, -1, shape[0])), int(np.clip(x, -1, shape[1]))
         if 0 <= row < shape[0] and 0 <= column < shape[1]:
             flame[row, column] += strength
-            near[row, column] = 1
+            alight[row, column] = 1
     glow = blur(flame, float(rng.uniform(0.6, 1.6)))
-    glow *= np.float32(rng.uniform(0.01, 0.12)) / max(float(glow.max()), 1e-6)
+    share = rng.uniform(0.2, 0.8) if near else rng.uniform(0.01, 0.12)
+    glow *= np.float32(share) / max(float(glow.max()), 1e-6)
     reach = float(rng.uniform(2, 14))
-    burnt = blur(near, reach) * np.float32(2 * np.pi * reach**2)
+    burnt = blur(alight, reach) * np.float32(2 * np.pi * reach**2)
     ragged = fractal(shape, rng, slope=1.8, largest_px=2 * reach)
     scar = smoothstep(0.35, 0.6, burnt + np.float32(0.15) * ragged) * (rng.random() < 0.6)
-    fire = Fire(glow, float(rng.uniform(900, 1250)), np.asarray(scar, np.float32), 90 * scar)
+    kelvin = float(rng.uniform(1650, 1850) if near else rng.uniform(900, 1250))
+    fire = Fire(glow, kelvin, np.asarray(scar, np.float32), 90 * scar)
     return replace(stage, scenery=replace(stage.scenery, fire=fire))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -394,6 +395,31 @@ def test_a_drone_also_looks_down_on_pictures_from_aircraft(scripts):
     assert all(s.values[:3].min() >= 0 and s.values[:3].max() <= 255 for s in real)
     assert {bool(s.has[3]) for s in real} == {True, False}
     assert any((s.target == 1).any() for s in real)
+
+
+def test_below_a_drone_smoke_lies_over_everything_drifts_or_billows(scripts):
+    below = a_background(scripts, FOREST)
+    samples = [scripts.photos.mss_sample(n, 0, [below], 64) for n in range(80)]
+    styles = [s.tag.split()[1] for s in samples if s.tag.startswith("real")]
+    assert {"none", "pall", "drifting"} < set(styles)
+    assert len({"core", "complex_shape", "high_transparency", "early_stage"} & set(styles)) > 1
+
+
+def test_slopes_in_photographs_are_ground_for_smoke_where_they_hold_none(scripts):
+    colours = np.full((3, 256, 256), 200, np.uint8)
+    colours[:, 140:] = np.array([60, 120, 40], np.uint8)[:, None, None]
+    labels = np.zeros((256, 256), np.uint8)
+    photo = scripts.photos.Photo("a__b", colours, labels)
+    for seed in range(10):
+        ground = scripts.photos._slope(photo, 64, np.random.default_rng(seed))
+        red, green, blue = (ground.reflectance[name] for name in ("red", "green", "blue"))
+        assert (green > red).all()
+        assert (red > blue).all()  # no sky
+        assert ground.warmth_k().shape == ground.valid.shape == (64, 64)
+    smoky = replace(photo, labels=np.ones_like(labels))
+    assert scripts.photos._slope(smoky, 64, np.random.default_rng(0)) is None
+    samples = [scripts.photos.mss_sample(n, 0, [photo], 64) for n in range(60)]
+    assert {s.tag.split()[0] for s in samples} == {"photo", "made", "real"}
 
 
 def test_photographs_keep_their_smoke_and_some_get_more(scripts):

@@ -65,6 +65,22 @@ def test_smoke_of_wildfires_is_mostly_seen_through(scripts):
     assert cover.max() > 0.5
 
 
+def test_a_drone_sees_flames_where_a_satellite_sees_warm_pixels(scripts):
+    far, near = (
+        [
+            scripts.wildfire.drifting_smoke(a_stage(n), np.random.default_rng(n), near=near)[0]
+            for n in range(12)
+        ]
+        for near in (False, True)
+    )
+    for distant, close in zip(far, near, strict=True):
+        there, here = distant.scenery.fire, close.scenery.fire
+        assert there.flame.max() < 0.15
+        assert here.flame.max() == 0 or here.flame.max() > 0.15
+        assert there.flame_k < 1400 < here.flame_k
+    assert any(stage.scenery.fire.flame.max() > 0 for stage in near)
+
+
 def test_a_fire_out_of_view_still_smokes_into_it_and_burns_nothing_there(scripts):
     places = np.array([[48.0, -20.0, 1.0]], np.float32)
     rng = np.random.default_rng(2)
