@@ -46,7 +46,7 @@ from smokegeo.simulate.stage import direction
 #: Parts of the photographs for cross-validation.
 FOLDS = 5
 #: Share of samples that are photographs, where there are any.
-PHOTO_SHARE = 0.5
+PHOTO_SHARE = 0.4
 #: Of the other samples, how many look down on pictures taken from aircraft, and on the slopes in
 #: photographs, where there are any.
 AERIAL_SHARE, SLOPE_SHARE = 0.4, 0.12
