@@ -30,6 +30,7 @@ from default_backgrounds import (
 from default_common import LEAST_PX
 from default_judges import RULES, Judge, Picture, as_picture, network_judge, remembered
 from default_kinds import KINDS
+from default_mixed import mixed_plumes
 from default_photos import fold_of, read_photos
 from default_pictures import draw
 from numpy.typing import NDArray
@@ -284,6 +285,14 @@ def rondonia(judges: dict[str, tuple[Judge, float]], folder: Path, where: Path |
                 if where is not None and name != "plain rule":
                     draw(where / f"{name}_{title}_rondonia_{day}.png", part, smoke, level)
             print(f"| {title} | {name} | " + " | ".join(shares) + " |", flush=True)
+    mixed = mixed_plumes(days["2022-08-17"], days["2022-09-02"])
+    print("\nIts smoke drawn into the clear date as plumes: F1 / IoU over all pixels, in %.\n")
+    print("| | images | " + " | ".join(judges) + " |\n|---|---:|" + "---:|" * len(judges))
+    for title, bands in SUBSETS["satellite"].items():
+        _score_row(title, [p.only(bands) for p in mixed], judges)
+    for name, (judge, level) in judges.items() if where is not None else ():
+        for picture in mixed[:DRAWN]:
+            draw(where / f"{name}_{picture.name}.png", picture, judge(picture), level)
 
 
 def photographs(

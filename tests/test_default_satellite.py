@@ -132,3 +132,29 @@ def test_smoke_that_fills_a_colour_picture_is_left_open_unless_it_is_a_veil(scri
     for sample in cores:
         known = sample.target != scripts.satellite.IGNORED
         assert (sample.target == 1).sum() <= 0.85 * max(1, known.sum())
+
+
+def test_plumes_of_real_smoke_are_smoke_inside_and_the_clear_scene_outside(scripts):
+    import default_judges
+    import default_mixed
+
+    valid = np.ones((120, 150), bool)
+    valid[:, :5] = False
+    names = tuple(BANDS.names)
+    clear, smoky = (
+        default_judges.Picture(name, np.full((6, 120, 150), level, np.uint16), names, valid, valid)
+        for name, level in (("clear", 400), ("smoke", 1400))
+    )
+    made = default_mixed.mixed_plumes(clear, smoky, count=6, side=100)
+    assert len({picture.name for picture in made}) == 6
+    again = default_mixed.mixed_plumes(clear, smoky, count=6, side=100)
+    for picture, same in zip(made, again, strict=True):
+        assert (picture.values == same.values).all()
+        assert picture.values.min() >= 400
+        assert picture.values.max() <= 1400
+        light = picture.values.mean(axis=0)
+        assert (light[picture.labels == 1] >= 900).all()
+        assert (light[picture.labels == 0] <= 500).all()
+        assert (picture.labels[~picture.valid] == 255).all()
+    assert any((picture.labels == 1).any() for picture in made)
+    assert any((~picture.valid).any() for picture in made)
