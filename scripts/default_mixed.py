@@ -42,3 +42,13 @@ def mixed_plumes(clear: Picture, smoky: Picture, count: int = 24, side: int = 40
         mixed = replace(clear, name=f"mixed-{number}", values=values, valid=valid)
         made.append(replace(mixed, labels=np.where(valid, labels, 255).astype(np.uint8)))
     return made
+
+
+def as_8_bits(picture: Picture) -> Picture:
+    """Return reflectances as a viewer shows them: 2 to 98 % of each band on 8 bits."""
+    values = picture.values.astype(np.float32)
+    low, high = np.percentile(values[:, picture.valid], (2, 98), axis=1)[..., None, None]
+    shown = np.clip((values - low) / np.maximum(high - low, 1), 0, 1)
+    name = f"{picture.name}, 8 bits"
+    picture = replace(picture, name=name, values=np.rint(255 * shown).astype(np.uint8))
+    return replace(picture, measured=False)

@@ -30,7 +30,7 @@ from default_backgrounds import (
 from default_common import LEAST_PX
 from default_judges import RULES, Judge, Picture, as_picture, network_judge, remembered
 from default_kinds import KINDS
-from default_mixed import mixed_plumes
+from default_mixed import as_8_bits, mixed_plumes
 from default_photos import fold_of, read_photos
 from default_pictures import draw
 from numpy.typing import NDArray
@@ -290,6 +290,8 @@ def rondonia(judges: dict[str, tuple[Judge, float]], folder: Path, where: Path |
     print("| | images | " + " | ".join(judges) + " |\n|---|---:|" + "---:|" * len(judges))
     for title, bands in SUBSETS["satellite"].items():
         _score_row(title, [p.only(bands) for p in mixed], judges)
+        stretched = [as_8_bits(p.only(bands)) for p in mixed]
+        _score_row(f"{title}, stretched to 8 bits", stretched, judges)
     for name, (judge, level) in judges.items() if where is not None else ():
         for picture in mixed[:DRAWN]:
             draw(where / f"{name}_{picture.name}.png", picture, judge(picture), level)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from smokegeo.cli.main import command
+from smokegeo.cli.options import units_options
 
 
 @command()
@@ -30,6 +31,7 @@ from smokegeo.cli.main import command
 )
 @click.option("--without-psr", metavar="MODEL", help="Model without prototypes, to compare.")
 @click.option("--without-split", metavar="MODEL", help="Model without band split, to compare.")
+@units_options
 @click.option("--overwrite", is_flag=True, help="Replace a folder of figures.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 def explain(
@@ -41,6 +43,8 @@ def explain(
     frames: str,
     without_psr: str | None,
     without_split: str | None,
+    scale: float | None,
+    offset: float | None,
     overwrite: bool,
     as_json: bool,
 ) -> None:
@@ -63,13 +67,16 @@ def explain(
     from smokegeo.explain.run import Rivals, choose_frames
     from smokegeo.explain.run import explain as draw
     from smokegeo.modelfile import load_model
+    from smokegeo.radiometry import Units
 
+    said = Units.said(scale, offset)
     reader = dataset_class(dataset)
     loaded = load_model(model)
     rivals = Rivals(*(load_model(name) if name else None for name in (without_psr, without_split)))
     folder = root or default_root(dataset)
     data = reader(folder, split, by_scene=split_by_scene(loaded.card, dataset))
-    facts = draw(loaded, data, out, choose_frames(data, frames), rivals, overwrite=overwrite)
+    chosen = choose_frames(data, frames)
+    facts = draw(loaded, data, out, chosen, rivals, overwrite=overwrite, said=said)
     if as_json:
         click.echo(json.dumps({"split": split, "out": str(out), **facts}, indent=2))
     else:

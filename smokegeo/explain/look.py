@@ -25,6 +25,7 @@ from smokegeo.modelfile import Model
 from smokegeo.models.config import MoPConfig
 from smokegeo.models.mop import MoP
 from smokegeo.models.padding import pad_small_labels
+from smokegeo.radiometry import Units
 from smokegeo.torchgeo_api import frame_slices
 from smokegeo.zoom import smoke_seen
 
@@ -58,12 +59,12 @@ class Look:
 class Viewer:
     """A MoP with all it takes to run it on the frames of a dataset."""
 
-    def __init__(self, model: Model, dataset: SmokeDataset) -> None:
+    def __init__(self, model: Model, dataset: SmokeDataset, said: Units | None = None) -> None:
         refuse_large(dataset)
         self.model, self.dataset = model, dataset
         self.network = mop_of(model)
         self.matching = matched(model, dataset)
-        self.units = FrameUnits(model.card, dataset, self.matching)
+        self.units = FrameUnits(model.card, dataset, self.matching, said)
         names = (Path(str(path)).stem for path in dataset.index.filepath)
         self.queries = dict(zip(names, frame_slices(dataset), strict=True))
         views = len(model.card.views)

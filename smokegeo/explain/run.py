@@ -33,6 +33,7 @@ from smokegeo.explain.tsne import tsne
 from smokegeo.files import atomic_folder
 from smokegeo.modelfile import Model
 from smokegeo.progress import track
+from smokegeo.radiometry import Units
 from smokegeo.scene.product import listed
 
 Array = NDArray[Any]
@@ -79,15 +80,19 @@ def explain(
     rivals: Rivals | None = None,
     *,
     overwrite: bool = False,
+    said: Units | None = None,
 ) -> dict[str, Any]:
-    """Write all figures to the folder `out`, whole or not at all; return the numbers in them."""
+    """Write all figures to the folder `out`, whole or not at all; return the numbers in them.
+
+    `said` is the user's word on how the frames' numbers become the model's units.
+    """
     rivals = rivals or Rivals()
     _spare_others(out)
     with atomic_folder(out, overwrite=overwrite) as folder:
-        viewer = Viewer(model, dataset)
+        viewer = Viewer(model, dataset, said)
         if not viewer.config.f_router:
             raise ModelError(f"{model.path} has no F-Router, so it has no band weights to show.")
-        without_psr, without_split = _rival_viewers(rivals, dataset)
+        without_psr, without_split = _rival_viewers(rivals, dataset, said)
         channels = [band for band in model.card.bands for _ in model.card.views]
         bands = band_titles(channels, viewer.config)
         sampled = spread([record.id for record in dataset.records], SAMPLE_FRAMES)
@@ -166,10 +171,12 @@ def _spare_others(out: Path) -> None:
         )
 
 
-def _rival_viewers(rivals: Rivals, dataset: SmokeDataset) -> tuple[Viewer | None, Viewer | None]:
+def _rival_viewers(
+    rivals: Rivals, dataset: SmokeDataset, said: Units | None
+) -> tuple[Viewer | None, Viewer | None]:
     """Open the models without a part, refusing those that have it."""
     psr, split = (
-        None if rival is None else Viewer(rival, dataset)
+        None if rival is None else Viewer(rival, dataset, said)
         for rival in (rivals.without_psr, rivals.without_split)
     )
     if psr is not None and (psr.config.psr or not psr.config.band_split):

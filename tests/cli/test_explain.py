@@ -84,7 +84,23 @@ def test_json_holds_all_numbers_and_nothing_else_is_on_stdout(run, layout, model
     assert set(facts["correlation"]["individual"]) == {"between_bands", "within_bands"}
 
 
+def test_numbers_are_taken_as_the_user_says(run, layout, model, tmp_path):
+    def weights(name, *options):
+        out = tmp_path / name
+        result = run(
+            *("explain", model, "--root", layout.root, "--out", out, "--frames", 1, "--json"),
+            *options,
+        )
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)["band_weights"]["background"]
+
+    as_stored = weights("stored")
+    assert weights("one", "--scale", 1) == pytest.approx(as_stored, abs=1e-6)
+    assert weights("ten", "--scale", 10) != pytest.approx(as_stored, abs=1e-6)
+
+
 FAULTS = [
+    (("--scale", "0"), 2, "not a factor above 0"),
     (("--dataset", "fog"), 2, "'fog' is not one of"),
     (("--frames", "0"), 2, "--frames 0"),
     (("--frames", "nobody"), 2, "no frame nobody"),
