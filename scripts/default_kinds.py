@@ -122,9 +122,12 @@ KINDS = {
 
 
 def build(name: str, row: str = "e") -> MoP:
-    """Return the untrained network: each band is a group of its own, seen in two ways."""
+    """Return the untrained network: each band is a group of its own, seen in two ways.
+
+    Its routers begin even: all bands count alike until something is learnt of them.
+    """
     kind = KINDS[name]
-    return MoP(
+    network = MoP(
         bands=len(kind.bands) * len(VIEWS),
         band_groups=None if row == "bl" else len(kind.bands),
         dim=kind.dim,
@@ -134,6 +137,10 @@ def build(name: str, row: str = "e") -> MoP:
         dropout=0.0,
         **{**ABLATION[row], "rescale": ABLATION[row].get("f_router", True)},
     )
+    for router in (network.p_router, network.f_router):
+        if router is not None:
+            torch.nn.init.zeros_(router.weight)
+    return network
 
 
 def credits(have: Sequence[Any]) -> list[str]:

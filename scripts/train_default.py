@@ -48,6 +48,10 @@ DICE = 0.5
 SPECK_PX = 50
 #: Share of crops that are put where there is smoke.
 SMOKE_SHARE = 0.55
+#: Share of the learning rate for the routers. They read hundreds of features of any size, and Adam
+#: moves each of their weights as far as any other's: at the full rate one step turns band weights
+#: over, and MoP learns more slowly than without them.
+ROUTER_RATE = 0.05
 #: Share of the steps in which samples have all their bands, as they were measured.
 EASY_SHARE = 0.15
 
@@ -129,7 +133,7 @@ def train(args: argparse.Namespace, folder: Path) -> int:
             buffer.append(as_tensors(kind, next(samples), made, args.seed))
             made += 1
         for group in optimiser.param_groups:
-            group["lr"] = args.lr * schedule(step, args.steps)
+            group["lr"] = args.lr * schedule(step, args.steps) * group["share"]
         batch = draw(kind, buffer, step, args)
         losses.append(one_step(network, optimiser, batch, step, args.seed))
         follow(average, network, min(0.998, (1 + step) / (20 + step)))
@@ -148,10 +152,14 @@ def train(args: argparse.Namespace, folder: Path) -> int:
 
 
 def optimiser_of(network: MoP, lr: float) -> torch.optim.Optimizer:
-    """Return AdamW that decays matrices and kernels only."""
-    decayed = [p for p in network.parameters() if p.ndim > 1]
-    others = [p for p in network.parameters() if p.ndim <= 1]
-    groups = [{"params": decayed, "weight_decay": 0.02}, {"params": others, "weight_decay": 0.0}]
+    """Return AdamW that decays matrices and kernels only, and turns routers slowly."""
+    routers = [p for name, p in network.named_parameters() if "router" in name]
+    rest = [p for name, p in network.named_parameters() if "router" not in name]
+    groups = [
+        {"params": [p for p in rest if p.ndim > 1], "weight_decay": 0.02, "share": 1.0},
+        {"params": [p for p in rest if p.ndim <= 1], "weight_decay": 0.0, "share": 1.0},
+        {"params": routers, "weight_decay": 0.0, "share": ROUTER_RATE},
+    ]
     return torch.optim.AdamW(groups, lr=lr)
 
 

@@ -505,6 +505,23 @@ def tiny(scripts, monkeypatch):
 
 
 @pytest.mark.slow
+def test_routers_begin_even_and_are_turned_slowly(scripts):
+    network = scripts.kinds.build("satellite")
+    available = torch.ones(2, 12)
+    available[1, :6] = 0  # of the second image three bands are absent
+    _, beta = network.routing(torch.randn(2, 12, 32, 32), available)
+    torch.testing.assert_close(beta[0], torch.full_like(beta[0], 1 / 6))
+    torch.testing.assert_close(beta[1, 3:], torch.full_like(beta[1, 3:], 1 / 3))
+    groups = scripts.train.optimiser_of(network, 1e-3).param_groups
+    slow = {id(p) for group in groups if group["share"] < 0.1 for p in group["params"]}
+    named = dict(network.named_parameters())
+    assert {name for name, p in named.items() if id(p) in slow} == {
+        f"{router}_router.{part}" for router in "pf" for part in ("weight", "bias")
+    }
+    assert sum(len(group["params"]) for group in groups) == len(named)
+    scripts.train.optimiser_of(scripts.kinds.build("satellite", "bl"), 1e-3)  # has no routers
+
+
 def test_a_training_that_was_interrupted_ends_as_if_it_had_not_been(tiny, tmp_path):
     for folder in ("whole", "parts"):
         (tmp_path / folder).mkdir()
