@@ -504,7 +504,6 @@ def tiny(scripts, monkeypatch):
     return scripts.train
 
 
-@pytest.mark.slow
 def test_routers_begin_even_and_are_turned_slowly(scripts):
     network = scripts.kinds.build("satellite")
     available = torch.ones(2, 12)
@@ -522,6 +521,7 @@ def test_routers_begin_even_and_are_turned_slowly(scripts):
     scripts.train.optimiser_of(scripts.kinds.build("satellite", "bl"), 1e-3)  # has no routers
 
 
+@pytest.mark.slow
 def test_a_training_that_was_interrupted_ends_as_if_it_had_not_been(tiny, tmp_path):
     for folder in ("whole", "parts"):
         (tmp_path / folder).mkdir()
