@@ -158,3 +158,23 @@ def test_plumes_of_real_smoke_are_smoke_inside_and_the_clear_scene_outside(scrip
         assert (picture.labels[~picture.valid] == 255).all()
     assert any((picture.labels == 1).any() for picture in made)
     assert any((~picture.valid).any() for picture in made)
+
+
+def test_a_picture_of_8_bits_is_stretched_band_by_band_and_has_a_name_of_its_own(scripts):
+    import default_judges
+    import default_mixed
+
+    ramp = np.arange(100, dtype=np.uint16).reshape(10, 10)
+    valid = np.ones((10, 10), bool)
+    valid[0, 0] = False
+    values = np.stack([1000 + 10 * ramp, 40 * ramp])
+    values[:, 0, 0] = 60_000  # what is not valid does not count
+    picture = default_judges.Picture("a", values, ("red", "green"), valid, valid.astype(np.uint8))
+    shown = default_mixed.as_8_bits(picture)
+    assert shown.values.dtype == np.uint8
+    assert (shown.values[0][valid] == shown.values[1][valid]).all()
+    assert shown.values[:, 9, 9].tolist() == [255, 255]
+    assert shown.values[:, 0, 1].tolist() == [0, 0]
+    assert shown.name != picture.name
+    assert picture.measured
+    assert not shown.measured
