@@ -149,7 +149,7 @@ def draw_correlations(
                 axis.hist(values, bins, weights=share, alpha=0.65, color=colour, label=label)
                 axis.axvline(float(values.mean()), color=colour, linestyle="--", linewidth=1.5)
         axis.set(xlim=(0, 1), xlabel="|r| of two channels", ylabel="share of pairs")
-        axis.legend(frameon=False, fontsize=9)
+        axis.legend(frameon=False, fontsize=9, loc="upper right")
     figure.colorbar(picture, ax=list(axes[0]), label="correlation r", fraction=0.03, pad=0.02)
     figure.suptitle("Correlation between feature channels", weight="bold")
     figure.savefig(path, dpi=DPI)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from matplotlib.axes import Axes
 
 from smokegeo.datasets.layout import Layout
 from smokegeo.datasets.smoke import split_ids
@@ -134,3 +135,13 @@ def test_what_is_told_cannot_steer_the_terminal(run, layout, model, tmp_path):
     assert result.exit_code == 0, result.output
     assert "wrote 4 figures" in result.output
     assert "\x1b" not in result.output
+
+
+def test_legends_have_a_place_of_their_own(run, layout, model, tmp_path, monkeypatch):
+    # Looking for the best one takes seconds where a figure holds many pairs, and then it warns.
+    places = []
+    monkeypatch.setattr(Axes, "legend", lambda self, **options: places.append(options.get("loc")))
+    out = tmp_path / "figures"
+    run("explain", model, "--root", layout.root, "--out", out, "--frames", 1, "--quiet")
+    assert len(places) > 2
+    assert all(places)
