@@ -75,9 +75,26 @@ class BandBlock(nn.Module):
 
     def forward(self, x: Tensor, present: Tensor | None = None) -> Tensor:
         """Return features of the same shape."""
-        y = self.expand(self.norm(x, present))
-        y = self.reduce(F.gelu(self.mix(y)))
+        y = self.reduce(F.gelu(self._spread(self.norm(x, present))))
         return x + _drop_path(y, self.drop_path if self.training else 0.0)
+
+    def _spread(self, x: Tensor) -> Tensor:
+        """Return expansion and 3x3 as one 3x3 convolution: its product is small, its maps are not.
+
+        The expansion's bias passes through the 3x3, too; along the border, where kernel taps lie
+        outside, less of it. A channel of ones in each band carries it.
+        """
+        groups, inner = self.mix.groups, self.mix.weight.shape[1]
+        bias = cast("Tensor", self.expand.bias)
+        expand = torch.cat([self.expand.weight[:, :, 0, 0], bias[:, None]], dim=1)
+        mix = self.mix.weight.view(groups, inner, inner, 9)
+        weight = torch.einsum("gomt,gmi->goit", mix, expand.view(groups, inner, -1))
+        b, _, h, w = x.shape
+        ones = x.new_ones(b, groups, 1, h, w)
+        x = torch.cat([x.view(b, groups, -1, h, w), ones], dim=2).flatten(1, 2)
+        return F.conv2d(
+            x, weight.reshape(groups * inner, -1, 3, 3), self.mix.bias, padding=1, groups=groups
+        )
 
 
 class BandStage(nn.Module):

@@ -19,6 +19,12 @@ def features(batch: int = 2, size: int = 6, seed: int = 1, config: MoPConfig = C
     return torch.randn(batch, config.feature_dim, size, size, generator=generator)
 
 
+def unit_vectors(x, config: MoPConfig = CONFIG):
+    """What is compared with the prototypes: (groups, N, D/d) unit vectors of all pixels."""
+    shaped = x.view(len(x), config.groups, config.band_dim, -1).permute(1, 0, 3, 2)
+    return F.normalize(shaped.reshape(config.groups, -1, config.band_dim), dim=-1)
+
+
 def labels(batch: int = 2, size: int = 6, seed: int = 2):
     generator = torch.Generator().manual_seed(seed)
     out = torch.randint(0, 2, (batch, size, size), generator=generator)
@@ -77,12 +83,9 @@ def test_sinkhorn_survives_similarities_at_both_ends():
 
 
 def test_pixels_are_matched_within_their_own_class():
-    config = MoPConfig(bands=1, dim=4, prototypes=2)
-    vectors = torch.eye(4).view(2, 1, 2, 4)  # class 0: axes 0 and 1, class 1: axes 2 and 3
-    unit = torch.eye(4).view(1, 4, 4)
+    cosines = torch.eye(4).view(1, 2, 2, 4)  # each pixel is like one prototype of its class
     masks = torch.tensor([[[True, True, False, False]], [[False, False, True, True]]])
-    assert config.groups == 1
-    assert assign(unit, vectors, masks).tolist() == [[0, 1, 0, 1]]
+    assert assign(cosines, masks).tolist() == [[0, 1, 0, 1]]
 
 
 # Loss
@@ -114,9 +117,8 @@ def test_the_loss_equals_both_forms_of_the_paper():
     module = prototypes().eval()
     x, y = features(), labels()
     got = module.loss(x, y)
-    unit, vectors = module._unit(x), module()
-    masks = module.masks(y, None, unit)
-    target = assign(unit, vectors, masks)
+    unit, vectors = unit_vectors(x), module()
+    target = assign(module.cosines(x), module.masks(y, None))
     by_hand = loss_by_hand(vectors, unit, target, y, CONFIG.tau)
     assert got.item() == pytest.approx(by_hand, rel=1e-5)
 
@@ -134,8 +136,8 @@ def test_features_are_compared_band_by_band_as_unit_vectors():
     x = features()
     scale = torch.tensor([3.0, 0.2, 11.0]).repeat_interleave(4)[None, :, None, None]
     torch.testing.assert_close(module.loss(x * scale, labels()), module.loss(x, labels()))
-    unit = module._unit(x)
-    torch.testing.assert_close(unit[1, 36 + 7], F.normalize(x[1, 4:8, 1, 1], dim=0))
+    own = F.normalize(x[1, 4:8, 1, 1], dim=0)
+    torch.testing.assert_close(module.cosines(x)[1, :, :, 36 + 7], module()[:, 1] @ own)
 
 
 def test_the_loss_has_a_gradient_for_the_features_that_matches_pulls():
@@ -220,9 +222,8 @@ def test_the_update_is_equation_5_with_unit_vectors():
     module = prototypes()
     before = module.vectors.clone()
     x, y = features(), labels()
-    unit = module._unit(x)
-    masks = module.masks(y, None, unit)
-    target = assign(unit, before, masks)
+    unit = unit_vectors(x)
+    target = assign(module.cosines(x), module.masks(y, None))
     module.loss(x, y)
     moved = 0
     for own in range(2):
@@ -318,18 +319,16 @@ def test_two_processes_update_as_one_on_the_joined_batch(tmp_path: Path):
 def test_matching_half_a_batch_alone_differs_from_matching_all_of_it():
     x, y = unlike_halves(4)  # so the test above cannot pass by each process matching alone
     module = prototypes()
-    unit = module._unit(x)
-    masks = module.masks(y, None, unit)
+    cosines, masks = module.cosines(x), module.masks(y, None)
     half = slice(0, 2 * 36)
-    together = assign(unit, module(), masks)[:, half]
-    alone = assign(unit[:, half], module(), masks[:, :, half])
+    together = assign(cosines, masks)[:, half]
+    alone = assign(cosines[..., half], masks[..., half])
     assert not torch.equal(together, alone)
 
 
 def test_the_cross_entropy_form_counts_only_valid_pixels():
-    unit = F.normalize(torch.randn(1, 4, 5), dim=-1)
-    vectors = F.normalize(torch.randn(2, 1, 2, 5), dim=-1)
+    cosines = torch.rand(1, 2, 2, 4) * 2 - 1
     masks = torch.tensor([[[True, False, False, False]], [[False, True, False, False]]])
     target = torch.tensor([[1, 0, 0, 1]])
-    alone = contrastive_loss(unit[:, :2], vectors, target[:, :2], masks[:, :, :2], 0.1)
-    torch.testing.assert_close(contrastive_loss(unit, vectors, target, masks, 0.1), alone)
+    alone = contrastive_loss(cosines[..., :2], target[:, :2], masks[..., :2], 0.1)
+    torch.testing.assert_close(contrastive_loss(cosines, target, masks, 0.1), alone)

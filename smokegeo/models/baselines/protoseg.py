@@ -73,21 +73,19 @@ class ProtoSeg(nn.Module):
     def _prototype_loss(self, unit: Tensor, predicted: Tensor, labels: Tensor) -> Tensor:
         """Return contrastive plus distance loss; pixels classified rightly move the prototypes."""
         small = nearest(labels, unit.shape[2:])
-        truth = small.flatten()
-        flat = unit.permute(0, 2, 3, 1).reshape(1, -1, unit.shape[1])
-        masks = self.prototypes.masks(small, None, flat)  # classes, one group, N
+        masks = self.prototypes.masks(small, None)  # classes, one group, N
         with torch.autocast(unit.device.type, enabled=False):  # exp(20) overflows in half
-            vectors = self.prototypes().float()
+            cosines = self.prototypes.cosines(unit)
             with torch.no_grad():
-                target = assign(flat, vectors, masks)
-            contrast = contrastive_loss(flat, vectors, target, masks, self.prototypes.config.tau)
-            own = vectors[truth.clamp(max=1), 0, target[0]]  # N, DIM
-            far = (1 - (flat[0] * own).sum(dim=1)).square()
+                target = assign(cosines, masks)
+            contrast = contrastive_loss(cosines, target, masks, self.prototypes.config.tau)
+            truth = small.flatten()
+            own = cosines[0, truth.clamp(max=1), target[0], torch.arange(len(truth))]
             known = masks.any(dim=0)[0]
-            distance = (far * known).sum() / known.sum().clamp(min=1)
+            distance = ((1 - own).square() * known).sum() / known.sum().clamp(min=1)
             if self.training:
                 right = (predicted.flatten() == truth)[None, None]
-                self.prototypes.update(flat.detach(), target, masks & right)
+                self.prototypes.update(unit.detach(), target, masks & right)
         total: Tensor = contrast + DISTANCE_WEIGHT * distance
         return total
 
