@@ -121,9 +121,9 @@ def _stirred(tau: Field, wind: float, rng: np.random.Generator) -> Field:
     streaks = fractal(
         shape,
         rng,
-        slope=float(rng.uniform(1.4, 2.0)),
+        slope=float(rng.uniform(2.0, 2.8)),
         largest_px=0.15 * side,
-        stretch=float(rng.uniform(4, 14)),
+        stretch=float(rng.uniform(3, 9)),
         angle_rad=wind,
     )
     rough = np.float32(rng.uniform(0.1, 0.5)) * billows
