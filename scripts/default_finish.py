@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from smokegeo.datasets.statistics import BandStatistics
 from smokegeo.modelfile import Card, load_model, save_model
 from smokegeo.models.mop import MoP
 from smokegeo.views import VIEWS
-from smokegeo.zoom import smoke_seen
+from smokegeo.zoom import enlarge, shrink
 
 #: Samples of another seed for calibration and threshold.
 JUDGED = 300
@@ -39,10 +40,11 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
     have = backgrounds(args.name, args.backgrounds, args.photos)
     # Photographs are known by heart: what the network says of them is too sure.
     new = [h for h in have if not isinstance(h, Photo)]
-    votes, truth, _ = weigh(kind, average, new)
-    calibrate(average, votes, truth)
+    looks = look(kind, average, new)
+    votes, truth, _ = weigh(looks)
+    scale = calibrate(average, votes, truth)
     # Once more: the head is changed before zooms are compared and pixels averaged, not after.
-    threshold, f1 = choose_threshold(*weigh(kind, average, new))
+    threshold, f1 = choose_threshold(*weigh(looks, *scale))
     print(f"threshold {threshold:g}, F1 {f1:.3f} on simulated samples of another seed")
     card = Card(
         name=args.name,
@@ -105,27 +107,54 @@ def command(args: argparse.Namespace) -> str:
     return " ".join(words)
 
 
+@dataclass(frozen=True)
+class Look:
+    """A sample, and the votes (h, w) for smoke that a network has with each zoom it looks with."""
+
+    votes: Mapping[int, Tensor]
+    target: Tensor
+
+
 @torch.inference_mode()
-def weigh(kind: Kind, network: MoP, have: Sequence[Any]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return votes for smoke, labels, and whether a sample is without smoke, pixel by pixel."""
-    votes, truth, empty = [], [], []
+def look(kind: Kind, network: MoP, have: Sequence[Any]) -> list[Look]:
+    """Return what a network says of samples of another seed."""
+    folded, looks = network.fold(), []
     for number in range(JUDGED):
         sample = kind.make(number, 55, have, kind.size_px, False)
         image, available, target = as_tensors(kind, sample, number, 55)
         zooms = kind.zooms if sample.has.sum() >= kind.facts.get("zoom_bands", 1) else (1,)
-        smoke = smoke_seen(network, image[None].float(), available[None], zooms)[0]
-        known = target != 255
+        votes = {}
+        for zoom in zooms:
+            background, smoke = folded(enlarge(image[None].float(), zoom), available[None])[0]
+            votes[zoom] = smoke - background
+        looks.append(Look(votes, target))
+    return looks
+
+
+def weigh(looks: Sequence[Look], a: float = 1.0, b: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Return votes for smoke, labels, and whether a sample is without smoke, pixel by pixel.
+
+    The votes are those of a network whose head says a * vote + b, its zooms put together as
+    `predict` does.
+    """
+    votes, truth, empty = [], [], []
+    for seen in looks:
+        smoke = torch.stack(
+            [shrink(torch.sigmoid(a * v + b)[None], zoom)[0] for zoom, v in seen.votes.items()]
+        ).amax(dim=0)
+        known = seen.target != 255
         votes.append(torch.logit(smoke.double()[known][::5], eps=1e-9))
-        truth.append((target == 1)[known][::5])
-        empty.append(torch.full_like(truth[-1], not bool((target == 1).any())))
+        truth.append((seen.target == 1)[known][::5])
+        empty.append(torch.full_like(truth[-1], not bool((seen.target == 1).any())))
     return torch.cat(votes), torch.cat(truth).double(), torch.cat(empty)
 
 
-def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> None:
+def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> tuple[float, float]:
     """Change the network's last layer so that what it says is how often it is true.
 
     Smoke becomes sigmoid(a * vote + b), with a and b of the least cross-entropy (Platt's scaling);
-    they fit into the weights of the head. With zooms that is near the truth, not exact.
+    they fit into the weights of the head, and are returned. With zooms that is near the truth,
+    not exact.
     """
     a, b = torch.ones((), dtype=votes.dtype), torch.zeros((), dtype=votes.dtype)
     inputs = torch.stack([votes, torch.ones_like(votes)])
@@ -140,6 +169,7 @@ def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> None:
         network.head.bias *= float(a)
         network.head.bias += torch.tensor([-0.5, 0.5]) * float(b)
     print(f"calibrated: votes times {float(a):.3f} and {float(b):+.3f}")
+    return float(a), float(b)
 
 
 def choose_threshold(votes: Tensor, truth: Tensor, empty: Tensor) -> tuple[float, float]:

@@ -52,6 +52,11 @@ SMOKE_SHARE = 0.55
 #: moves each of their weights as far as any other's: at the full rate one step can turn the weights
 #: of bands over. With less, simulated smoke is found better (entry 8 of mss in the log).
 ROUTER_RATE = 0.05
+#: From this share of the steps on norms keep their statistics; at once where a trained model is the
+#: start. Those of a few crops are noise, most of all for single bands, and not what `predict` uses.
+SETTLED_SHARE = 0.35
+#: Crops that are enlarged are not larger than this: they become several times as many pixels.
+ENLARGED_PX = 128
 #: Share of the steps in which samples have all their bands, as they were measured.
 EASY_SHARE = 0.15
 
@@ -128,7 +133,12 @@ def train(args: argparse.Namespace, folder: Path) -> int:
     buffer: deque[Item] = deque(maxlen=BUFFER)
     started, losses = time.monotonic(), []
     network.train()
+    settled = 0 if args.start else int(SETTLED_SHARE * args.steps)
+    if step > settled:
+        keep_statistics(network)
     while step < last:
+        if step == settled:
+            keep_statistics(network, average)
         while made < needed(step, args.batch):
             buffer.append(as_tensors(kind, next(samples), made, args.seed))
             made += 1
@@ -151,6 +161,16 @@ def train(args: argparse.Namespace, folder: Path) -> int:
     return step
 
 
+def keep_statistics(network: MoP, of: MoP | None = None) -> None:
+    """Let all norms keep their statistics from now on, or those `of` another network."""
+    others = network if of is None else of
+    for norm, other in zip(network.modules(), others.modules(), strict=True):
+        if isinstance(norm, torch.nn.BatchNorm2d) and isinstance(other, torch.nn.BatchNorm2d):
+            for name, value in norm.named_buffers():
+                value.copy_(other.get_buffer(name))
+            norm.eval()
+
+
 def optimiser_of(network: MoP, lr: float) -> torch.optim.Optimizer:
     """Return AdamW that decays matrices and kernels only, and turns routers slowly."""
     routers = [p for name, p in network.named_parameters() if "router" in name]
@@ -160,7 +180,7 @@ def optimiser_of(network: MoP, lr: float) -> torch.optim.Optimizer:
         {"params": [p for p in rest if p.ndim <= 1], "weight_decay": 0.0, "share": 1.0},
         {"params": routers, "weight_decay": 0.0, "share": ROUTER_RATE},
     ]
-    return torch.optim.AdamW(groups, lr=lr)
+    return torch.optim.AdamW(groups, lr=lr, fused=True)
 
 
 def needed(step: int, batch: int) -> int:
@@ -182,11 +202,12 @@ def draw(kind: Kind, buffer: Sequence[Item], step: int, args: argparse.Namespace
     zoom = kind.zooms[step % len(kind.zooms)]
     whole = zoom == 1 and step >= (1 - WHOLE_SHARE) * args.steps
     count = max(2, args.batch // FEWER) if whole or zoom > 1 else args.batch
+    side = kind.crop_px if zoom == 1 else min(kind.crop_px, ENLARGED_PX)
     new = [len(buffer) - 1 - i for i in range(NEW_PER_STEP)]
     old = rng.integers(0, len(buffer), count - len(new)).tolist()
     images, available, targets = [], [], []
     for image, there, target in (buffer[i] for i in [*new, *old]):
-        part = np.s_[:, :] if whole else crop(target, kind.crop_px, rng)
+        part = np.s_[:, :] if whole else crop(target, side, rng)
         image, target = image[(slice(None), *part)].float(), target[part]
         turns = 0 if kind.upright else int(rng.integers(4))
         image, target = torch.rot90(image, turns, (1, 2)), torch.rot90(target, turns, (0, 1))

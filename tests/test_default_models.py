@@ -521,6 +521,23 @@ def test_routers_begin_even_and_are_turned_slowly(scripts):
     scripts.train.optimiser_of(scripts.kinds.build("satellite", "bl"), 1e-3)  # has no routers
 
 
+def test_norms_that_keep_their_statistics_see_a_crop_alone_as_among_others(scripts):
+    torch.manual_seed(0)
+    network, average = (scripts.kinds.build("satellite").train() for _ in range(2))
+    with torch.no_grad():
+        average(3 * torch.randn(4, 12, 64, 64) + 1)  # has seen something
+    scripts.train.keep_statistics(network, average)
+    norms = [m for m in network.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    theirs = [m for m in average.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    before = [norm.running_mean.clone() for norm in norms]
+    for mean, other in zip(before, theirs, strict=True):
+        torch.testing.assert_close(mean, other.running_mean)
+    crops = torch.randn(4, 12, 64, 64)
+    torch.testing.assert_close(network(crops)[:1], network(crops[:1]), atol=1e-4, rtol=1e-4)
+    assert all(torch.equal(n.running_mean, m) for n, m in zip(norms, before, strict=True))
+    assert all(norm.weight.requires_grad for norm in norms)  # scale and shift are learnt
+
+
 @pytest.mark.slow
 def test_a_training_that_was_interrupted_ends_as_if_it_had_not_been(tiny, tmp_path):
     for folder in ("whole", "parts"):
@@ -596,6 +613,21 @@ def test_calibration_makes_the_head_say_how_often_it_is_right(scripts, capsys):
     assert float(torch.sigmoid(told).mean()) == pytest.approx(float(truth.mean()), abs=1e-3)
 
 
+def test_votes_are_weighed_as_the_calibrated_network_with_its_zooms_says(scripts, monkeypatch):
+    finish, kind = scripts.finish, scripts.kinds.KINDS["mss"]
+    assert kind.zooms == (1, 2)
+    monkeypatch.setattr(finish, "JUDGED", 3)
+    torch.manual_seed(0)
+    network = scripts.kinds.build("mss").eval()
+    looks = finish.look(kind, network, [])
+    votes, truth, empty = finish.weigh(looks)
+    assert votes.shape == truth.shape == empty.shape
+    scale = finish.calibrate(network, votes, truth)
+    again = finish.weigh(finish.look(kind, network, []))  # by the head that was changed
+    torch.testing.assert_close(finish.weigh(looks, *scale)[0], again[0], atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(votes, again[0], atol=1e-2)
+
+
 def test_the_threshold_is_chosen_by_what_the_calibrated_network_says(
     scripts, monkeypatch, tmp_path
 ):
@@ -604,24 +636,23 @@ def test_the_threshold_is_chosen_by_what_the_calibrated_network_says(
 
     network = MoP(bands=8, dim=16)
     torch.save({"average": network.state_dict()}, tmp_path / "last.ckpt")
-    heads, judged = [], []
+    judged = []
 
-    def weigh(kind, network, have):
-        heads.append(network.head.weight.clone())
-        votes = torch.full((4,), float(len(heads)))
-        return votes.double(), torch.tensor([0.0, 1, 1, 1]).double(), torch.zeros(4, dtype=bool)
+    def weigh(looks, a=1.0, b=0.0):
+        judged.append((a, b))
+        votes = torch.tensor([-1.0, 2, 1, 1, -1])
+        return votes.double(), torch.tensor([0.0, 1, 1, 0, 1]).double(), torch.zeros(5, dtype=bool)
 
     monkeypatch.setattr(scripts.finish, "build", lambda name, row: network)
     monkeypatch.setattr(scripts.finish, "backgrounds", lambda *_: [])
+    monkeypatch.setattr(scripts.finish, "look", lambda *_: [])
     monkeypatch.setattr(scripts.finish, "weigh", weigh)
-    monkeypatch.setattr(
-        scripts.finish, "choose_threshold", lambda votes, *_: judged.append(votes) or (0.4, 0.9)
-    )
+    monkeypatch.setattr(scripts.finish, "choose_threshold", lambda *_: (0.4, 0.9))
     args = options(tmp_path, provisional=None, few=None)
     path = scripts.finish.finish(args, tmp_path, 6, 12)
     assert read_card(path).threshold == 0.4
-    assert not torch.equal(heads[0], heads[1])
-    assert judged[0].tolist() == [2.0] * 4
+    assert judged[0] == (1.0, 0.0)
+    assert judged[1] != judged[0]
 
 
 def test_the_threshold_is_the_best_that_is_quiet_where_there_is_no_smoke(scripts):
@@ -680,13 +711,14 @@ def test_a_camera_s_samples_are_never_turned(scripts):
         assert all(upright) is not turned
 
 
-def test_every_other_step_of_the_satellite_model_shows_a_few_crops_enlarged(scripts):
+@pytest.mark.parametrize(("name", "side"), [("satellite", 128), ("mss", 192)])
+def test_every_other_step_shows_a_few_crops_enlarged(scripts, name, side):
     image = torch.rand(2, 256, 256, generator=torch.manual_seed(0)).half()
     target = (image[0] > 0.5).to(torch.uint8)
-    item, kind = (image, torch.tensor([True, True]), target), scripts.kinds.KINDS["satellite"]
+    item, kind = (image, torch.tensor([True, True]), target), scripts.kinds.KINDS[name]
     args = argparse.Namespace(seed=0, batch=8, steps=1000)
     plain, enlarged = (scripts.train.draw(kind, [item] * 3, step, args) for step in (0, 1))
-    assert plain[0].shape == (8, 2, 128, 128)
+    assert plain[0].shape == (8, 2, side, side)
     assert enlarged[0].shape == (2, 2, 256, 256)
     for images, _, labels in (plain, enlarged):  # labels stay on what they are of
         assert labels.shape == images[:, 0].shape
