@@ -25,8 +25,6 @@ from smokegeo.zoom import enlarge, shrink
 JUDGED = 300
 #: Share of the pixels of samples without smoke that may be called smoke.
 FALSE_SHARE = 0.05
-#: F1 is flat about its best: thresholds this near to it are as good.
-AS_GOOD = 0.005
 
 
 def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> Path:
@@ -75,9 +73,9 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
             **({"few": {"below": int(args.few[0]), "doubt": args.few[1]}} if args.few else {}),
             "frames": samples,
             "date": date.today().isoformat(),
-            "threshold": f"the highest with an F1 within {100 * AS_GOOD:g} points of the best over "
-            f"all pixels of {JUDGED} samples of another seed, at most {100 * FALSE_SHARE:g} % of "
-            "those without smoke called smoke; they calibrated the probabilities, too",
+            "threshold": f"the best F1 over all pixels of {JUDGED} samples of another seed, at "
+            f"most {100 * FALSE_SHARE:g} % of those without smoke called smoke; they calibrated "
+            "the probabilities, too",
         },
         metrics={"samples of another seed": {"f1": round(f1, 4)}},
         licence="Apache-2.0; imagery: see training",
@@ -173,7 +171,7 @@ def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> tuple[float, float]
 
 
 def choose_threshold(votes: Tensor, truth: Tensor, empty: Tensor) -> tuple[float, float]:
-    """Return the highest threshold whose F1 over all pixels is as good as the best, and that F1.
+    """Return the threshold with the best F1 over all pixels, and that F1.
 
     Most scenes hold no smoke, unlike our samples: of levels that call more than FALSE_SHARE of the
     pixels of samples without smoke smoke, none is taken, unless all do.
@@ -185,8 +183,7 @@ def choose_threshold(votes: Tensor, truth: Tensor, empty: Tensor) -> tuple[float
         f1 = 2 * hit / max(1.0, float(found.sum() + truth.sum()))
         quiet = float(found[empty].double().mean()) <= FALSE_SHARE if bool(empty.any()) else True
         scores[round(float(level), 2)] = (quiet, f1)
-    quiet, best = max(scores.values())
-    level = max(level for level, (q, f1) in scores.items() if q == quiet and f1 >= best - AS_GOOD)
+    level = max(scores, key=lambda level: (*scores[level], level))
     return level, scores[level][1]
 
 
