@@ -101,7 +101,6 @@ KINDS = {
         lambda n, seed, have, size, easy: mss_sample(n, seed, have, size, easy=easy),
         # Photographs of the training have 512 rows, and were seen at half to twice their size.
         {"min_bands": 3, "heat": "celsius", "side_px": 640},
-        (1, 2),  # far plumes are as small
         part_share=0.3,
     ),
     "hss": Kind(

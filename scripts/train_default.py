@@ -55,8 +55,6 @@ ROUTER_RATE = 0.05
 #: From this share of the steps on norms keep their statistics; at once where a trained model is the
 #: start. Those of a few crops are noise, most of all for single bands, and not what `predict` uses.
 SETTLED_SHARE = 0.35
-#: Crops that are enlarged are not larger than this: they become several times as many pixels.
-ENLARGED_PX = 128
 #: Share of the steps in which samples have all their bands, as they were measured.
 EASY_SHARE = 0.15
 
@@ -202,12 +200,11 @@ def draw(kind: Kind, buffer: Sequence[Item], step: int, args: argparse.Namespace
     zoom = kind.zooms[step % len(kind.zooms)]
     whole = zoom == 1 and step >= (1 - WHOLE_SHARE) * args.steps
     count = max(2, args.batch // FEWER) if whole or zoom > 1 else args.batch
-    side = kind.crop_px if zoom == 1 else min(kind.crop_px, ENLARGED_PX)
     new = [len(buffer) - 1 - i for i in range(NEW_PER_STEP)]
     old = rng.integers(0, len(buffer), count - len(new)).tolist()
     images, available, targets = [], [], []
     for image, there, target in (buffer[i] for i in [*new, *old]):
-        part = np.s_[:, :] if whole else crop(target, side, rng)
+        part = np.s_[:, :] if whole else crop(target, kind.crop_px, rng)
         image, target = image[(slice(None), *part)].float(), target[part]
         turns = 0 if kind.upright else int(rng.integers(4))
         image, target = torch.rot90(image, turns, (1, 2)), torch.rot90(target, turns, (0, 1))
