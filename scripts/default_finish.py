@@ -19,7 +19,7 @@ from smokegeo.datasets.statistics import BandStatistics
 from smokegeo.modelfile import Card, load_model, save_model
 from smokegeo.models.mop import MoP
 from smokegeo.views import VIEWS
-from smokegeo.zoom import enlarge, shrink
+from smokegeo.zoom import enlarge, most_seen
 
 #: Samples of another seed for calibration and threshold.
 JUDGED = 300
@@ -137,9 +137,8 @@ def weigh(looks: Sequence[Look], a: float = 1.0, b: float = 0.0) -> tuple[Tensor
     """
     votes, truth, empty = [], [], []
     for seen in looks:
-        smoke = torch.stack(
-            [shrink(torch.sigmoid(a * v + b)[None], zoom)[0] for zoom, v in seen.votes.items()]
-        ).amax(dim=0)
+        said = ((zoom, torch.sigmoid(a * v + b)[None]) for zoom, v in seen.votes.items())
+        smoke = most_seen(said)[0]
         known = seen.target != 255
         votes.append(torch.logit(smoke.double()[known][::5], eps=1e-9))
         truth.append((seen.target == 1)[known][::5])

@@ -6,7 +6,7 @@ many pixels as those of the training smoke is so large that no tile shows more t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
 import torch
@@ -28,14 +28,15 @@ def smoke_seen(
     `reduction` of their size.
     """
     seen = reduced(images, reduction)
-    smoke = reduce(
-        torch.maximum,
-        (
-            shrink(network(enlarge(seen, zoom), available).softmax(dim=1)[:, place], zoom)
-            for zoom in zooms
-        ),
+    smoke = most_seen(
+        (zoom, network(enlarge(seen, zoom), available).softmax(dim=1)[:, place]) for zoom in zooms
     )
     return restored(smoke, reduction, images.shape[2:])
+
+
+def most_seen(looks: Iterable[tuple[int, Tensor]]) -> Tensor:
+    """Return the most (B, H, W) that is seen with any zoom, given zooms and maps of their size."""
+    return reduce(torch.maximum, (shrink(smoke, zoom) for zoom, smoke in looks))
 
 
 def reduced(images: Tensor, factor: int) -> Tensor:
