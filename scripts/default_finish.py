@@ -39,10 +39,11 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
     # Photographs are known by heart: what the network says of them is too sure.
     new = [h for h in have if not isinstance(h, Photo)]
     looks = look(kind, average, new)
-    votes, truth, _ = weigh(looks)
+    margin = kind.facts.get("zoom_margin", 0.0)
+    votes, truth, _ = weigh(looks, margin)
     scale = calibrate(average, votes, truth)
     # Once more: the head is changed before zooms are compared and pixels averaged, not after.
-    threshold, f1 = choose_threshold(*weigh(looks, *scale))
+    threshold, f1 = choose_threshold(*weigh(looks, margin, *scale))
     print(f"threshold {threshold:g}, F1 {f1:.3f} on simulated samples of another seed")
     card = Card(
         name=args.name,
@@ -65,18 +66,7 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
             "zooms": list(kind.zooms),
             **kind.facts,
         },
-        training={
-            "config": {"band_dropout": 0.6, "steps": step, "of": args.steps, "seed": args.seed},
-            "command": command(args),
-            "data": {"source": "simulated smoke", "imagery": credits(have)},
-            **({"provisional": args.provisional} if args.provisional else {}),
-            **({"few": {"below": int(args.few[0]), "doubt": args.few[1]}} if args.few else {}),
-            "frames": samples,
-            "date": date.today().isoformat(),
-            "threshold": f"the best F1 over all pixels of {JUDGED} samples of another seed, at "
-            f"most {100 * FALSE_SHARE:g} % of those without smoke called smoke; they calibrated "
-            "the probabilities, too",
-        },
+        training=training(args, step, samples, have),
         metrics={"samples of another seed": {"f1": round(f1, 4)}},
         licence="Apache-2.0; imagery: see training",
         summary=kind.summary,
@@ -84,6 +74,34 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
     path = folder / "model.safetensors"
     save_model(path, card, average.state_dict(), half=True)
     return path
+
+
+def training(
+    args: argparse.Namespace, step: int, samples: int, have: Sequence[Any]
+) -> dict[str, Any]:
+    """Return what a card says of the training; of one that was only judged anew, what it said."""
+    rule = (
+        f"the best F1 over all pixels of {JUDGED} samples of another seed, at most "
+        f"{100 * FALSE_SHARE:g} % of those without smoke called smoke; they calibrated the "
+        "probabilities, too"
+    )
+    warnings: dict[str, Any] = {}
+    if args.provisional:
+        warnings["provisional"] = args.provisional
+    if args.few:
+        warnings["few"] = {"below": int(args.few[0]), "doubt": args.few[1]}
+    if not args.steps:
+        before = load_model(args.start).card.training
+        return {**before, **warnings, "threshold": rule, "judged_anew": command(args)}
+    return {
+        "config": {"band_dropout": 0.6, "steps": step, "of": args.steps, "seed": args.seed},
+        "command": command(args),
+        "data": {"source": "simulated smoke", "imagery": credits(have)},
+        **warnings,
+        "frames": samples,
+        "date": date.today().isoformat(),
+        "threshold": rule,
+    }
 
 
 @torch.no_grad()
@@ -129,16 +147,18 @@ def look(kind: Kind, network: MoP, have: Sequence[Any]) -> list[Look]:
     return looks
 
 
-def weigh(looks: Sequence[Look], a: float = 1.0, b: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
+def weigh(
+    looks: Sequence[Look], margin: float, a: float = 1.0, b: float = 0.0
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return votes for smoke, labels, and whether a sample is without smoke, pixel by pixel.
 
-    The votes are those of a network whose head says a * vote + b, its zooms put together as
-    `predict` does.
+    The votes are those of a network whose head says a * vote + b, its zooms put together with a
+    `margin` as `predict` does.
     """
     votes, truth, empty = [], [], []
     for seen in looks:
         said = ((zoom, torch.sigmoid(a * v + b)[None]) for zoom, v in seen.votes.items())
-        smoke = most_seen(said)[0]
+        smoke = most_seen(said, margin)[0]
         known = seen.target != 255
         votes.append(torch.logit(smoke.double()[known][::5], eps=1e-9))
         truth.append((seen.target == 1)[known][::5])

@@ -8,7 +8,8 @@ on from the last checkpoint, in work/default/. Crops come first, whole samples l
 At the end the threshold is chosen on simulated samples of another seed, and the model file is
 written beside the checkpoint; --install puts it into the package. `--until` a step that is done
 makes a model of what there is, `--start` begins with the weights of a model file, and `--mix` ends
-with the mean of these and the new ones, which is often steadier than either.
+with the mean of these and the new ones, which is often steadier than either. With `--steps 0` the
+model to start with is calibrated anew, and its threshold chosen, as the kind looks at scenes now.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from default_photos import FOLDS
 from torch import Tensor
 
 from smokegeo.modelfile import load_model
-from smokegeo.models.mop import MoP
+from smokegeo.models.mop import MoP, Routed
 from smokegeo.zoom import enlarge
 
 #: New samples per step, and how many of the latest ones a step draws from.
@@ -52,6 +53,9 @@ SMOKE_SHARE = 0.55
 #: moves each of their weights as far as any other's: at the full rate one step can turn the weights
 #: of bands over. With less, simulated smoke is found better (entry 8 of mss in the log).
 ROUTER_RATE = 0.05
+#: Weight of how unevenly an image's bands are used. Left alone, routers settle on the one band that
+#: is hardly ever left out of samples, and the branch of single bands sees no other.
+EVEN = 0.05
 #: From this share of the steps on norms keep their statistics; at once where a trained model is the
 #: start. Those of a few crops are noise, most of all for single bands, and not what `predict` uses.
 SETTLED_SHARE = 0.35
@@ -110,7 +114,10 @@ def arguments() -> argparse.Namespace:
         help="what to warn of in scenes with fewer of the model's bands than so many",
     )
     parser.add_argument("--install", action="store_true", help="put the model into the package")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if not args.steps and not args.start:
+        parser.error("--steps 0 judges a model anew: say which with --start")
+    return args
 
 
 def train(args: argparse.Namespace, folder: Path) -> int:
@@ -126,6 +133,8 @@ def train(args: argparse.Namespace, folder: Path) -> int:
     told = decisive(args)
     step = resume(folder, network, average, optimiser, told)
     last = min(args.steps, args.until or args.steps)
+    if not last:
+        save(folder, step, network, average, optimiser, told)
     made = first_sample(step, args.batch)
     samples = stream(args, made)
     buffer: deque[Item] = deque(maxlen=BUFFER)
@@ -245,12 +254,25 @@ def one_step(
     overlap = 2 * (probability * smoke).sum((1, 2)) + SPECK_PX
     both = (probability * known).sum((1, 2)) + smoke.sum((1, 2)) + SPECK_PX
     dice = (1 - overlap / both).mean()
-    total = loss + DICE * dice + 0.01 * network.loss(done, targets.long())
+    total = loss + DICE * dice + 0.01 * network.loss(done, targets.long()) + EVEN * uneven(done)
     optimiser.zero_grad()
     total.backward()
     torch.nn.utils.clip_grad_norm_(network.parameters(), 2.0)
     optimiser.step()
     return float(total.detach())
+
+
+def uneven(done: Routed) -> Tensor:
+    """Return how far from even the bands are used, 0 if alike: images' distances (KL), their mean.
+
+    What counts is the mean of a band's weight over an image: pixels may choose their bands.
+    """
+    if done.beta is None:
+        return done.logits.new_zeros(())
+    used = done.beta.mean(dim=(2, 3))
+    there = used.new_ones(used.shape) if done.present is None else done.present
+    entropy = -torch.special.xlogy(used, used.clamp(min=1e-8)).sum(dim=1)
+    return (there.sum(dim=1).log() - entropy).mean()
 
 
 def schedule(step: int, steps: int) -> float:

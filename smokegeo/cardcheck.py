@@ -18,6 +18,7 @@ SMOKE = "smoke"
 #: Enlargements a card may ask for; more would show a network nothing new.
 _ZOOMS = (1, 2, 3, 4)
 #: Views of bands a card may ask for; more would not fit into the memory of some machines.
+_MOST_MARGIN = 100
 _MOST_CHANNELS = 1000
 #: Units of heat a card may name.
 _HEAT = ("celsius", "kelvin", "centikelvin", "raw")
@@ -67,6 +68,9 @@ def _input_faults(card: Card) -> Iterator[str]:
             _is_number(facts[name]) and 0 < facts[name] < math.inf
         ):
             yield f"{name} {facts[name]!r} is no number above 0"
+    margin = facts.get("zoom_margin", 0)
+    if not (_is_number(margin) and 0 <= margin <= _MOST_MARGIN):
+        yield f"zoom_margin {margin!r} is no number from 0 to {_MOST_MARGIN}"
     for name in ("min_bands", "zoom_bands", "side_px"):
         if not _is_whole(facts.get(name, 1)) or facts.get(name, 1) < 1:
             yield f"{name} {facts[name]!r} is no whole number above 0"

@@ -136,7 +136,13 @@ class Engine:
         for turns, mirrored in views:
             turned = torch.rot90(x.flip(3) if mirrored else x, turns, (2, 3)).contiguous()
             smoke = smoke_seen(
-                self._network, turned, available, self.zooms, self.card.smoke, self.reduction
+                self._network,
+                turned,
+                available,
+                self.zooms,
+                self.card.smoke,
+                self.reduction,
+                self.card.zoom_margin,
             )
             smoke = torch.rot90(smoke, -turns, (1, 2))
             total = total + (smoke.flip(2) if mirrored else smoke)

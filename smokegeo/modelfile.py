@@ -97,6 +97,11 @@ class Card:
         """Return those for a scene with so many of the bands: with few, detail may mislead."""
         return self.zooms if bands >= int(self.input.get("zoom_bands", 1)) else self.zooms[:1]
 
+    @property
+    def zoom_margin(self) -> float:
+        """By how many votes what is seen enlarged must be surer; see `smokegeo.zoom`."""
+        return float(self.input.get("zoom_margin", 0))
+
     def reduction_for(self, width: int, height: int) -> int:
         """Return to one part in how many of its size a picture without a place is to be brought.
 

@@ -6,6 +6,7 @@ many pixels as those of the training smoke is so large that no tile shows more t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 
@@ -21,22 +22,35 @@ def smoke_seen(
     zooms: Sequence[int],
     place: int = 1,
     reduction: int = 1,
+    margin: float = 0.0,
 ) -> Tensor:
     """Return the smoke (B, H, W) in images (B, C, H, W): the most that is seen with any zoom.
 
     `place` is that of smoke among the network's classes; images are first brought to one part in
-    `reduction` of their size.
+    `reduction` of their size. For `margin` see `most_seen`.
     """
     seen = reduced(images, reduction)
-    smoke = most_seen(
+    looks = (
         (zoom, network(enlarge(seen, zoom), available).softmax(dim=1)[:, place]) for zoom in zooms
     )
+    smoke = most_seen(looks, margin)
     return restored(smoke, reduction, images.shape[2:])
 
 
-def most_seen(looks: Iterable[tuple[int, Tensor]]) -> Tensor:
-    """Return the most (B, H, W) that is seen with any zoom, given zooms and maps of their size."""
-    return reduce(torch.maximum, (shrink(smoke, zoom) for zoom, smoke in looks))
+def most_seen(looks: Iterable[tuple[int, Tensor]], margin: float = 0.0) -> Tensor:
+    """Return the most (B, H, W) that is seen with any zoom, given zooms and maps of their size.
+
+    A closer look must be surer, by a `margin` of votes (log odds): enlarged, more is mistaken for
+    smoke, and the higher of two opinions is wrong more often than either.
+    """
+    less = math.exp(-margin)
+    return reduce(
+        torch.maximum,
+        (
+            shrink(less * smoke / (1 - (1 - less) * smoke) if zoom > 1 else smoke, zoom)
+            for zoom, smoke in looks
+        ),
+    )
 
 
 def reduced(images: Tensor, factor: int) -> Tensor:

@@ -566,6 +566,27 @@ def test_crops_without_any_label_leave_the_loss_a_number(scripts):
     assert all(bool(torch.isfinite(p).all()) for p in network.parameters())
 
 
+def test_bands_used_alike_over_an_image_cost_nothing_whatever_its_pixels_choose(scripts):
+    from smokegeo.models.mop import Routed
+
+    def uneven(beta, present=None):
+        done = Routed(torch.zeros(1, 2, 4, 4), beta=beta, present=present)
+        return float(scripts.train.uneven(done))
+
+    each = torch.zeros(1, 4, 2, 2)
+    for band, (y, x) in enumerate(((0, 0), (0, 1), (1, 0), (1, 1))):
+        each[0, band, y, x] = 1
+    one = torch.zeros(1, 4, 2, 2)
+    one[:, 2] = 1
+    assert uneven(each) == pytest.approx(0, abs=1e-6)
+    assert uneven(one) == pytest.approx(np.log(4), abs=1e-5)
+    present = torch.tensor([[1.0, 0, 1, 0]])
+    two = torch.zeros(1, 4, 2, 2)
+    two[:, ::2] = 0.5
+    assert uneven(two, present) == pytest.approx(0, abs=1e-6)
+    assert float(scripts.train.uneven(Routed(torch.zeros(1, 2, 4, 4)))) == 0  # no router
+
+
 def test_a_checkpoint_goes_on_with_its_own_options_only(tiny, tmp_path):
     def parts():
         network, average = tiny.build("mss", "e"), tiny.build("mss", "e")
@@ -620,12 +641,13 @@ def test_votes_are_weighed_as_the_calibrated_network_with_its_zooms_says(scripts
     network = scripts.kinds.build("satellite").eval()
     looks = finish.look(kind, network, [])
     assert {tuple(seen.votes) for seen in looks} == {(1,), (1, 2)}  # few bands are seen once
-    votes, truth, empty = finish.weigh(looks)
+    votes, truth, empty = finish.weigh(looks, 1.0)
     assert votes.shape == truth.shape == empty.shape
     scale = finish.calibrate(network, votes, truth)
-    again = finish.weigh(finish.look(kind, network, []))  # by the head that was changed
-    torch.testing.assert_close(finish.weigh(looks, *scale)[0], again[0], atol=1e-4, rtol=1e-4)
+    again = finish.weigh(finish.look(kind, network, []), 1.0)  # by the head that was changed
+    torch.testing.assert_close(finish.weigh(looks, 1.0, *scale)[0], again[0], atol=1e-4, rtol=1e-4)
     assert not torch.allclose(votes, again[0], atol=1e-2)
+    assert bool((votes <= finish.weigh(looks, 0.0)[0] + 1e-6).all())  # a closer look counts less
 
 
 def test_the_threshold_is_chosen_by_what_the_calibrated_network_says(
@@ -638,7 +660,7 @@ def test_the_threshold_is_chosen_by_what_the_calibrated_network_says(
     torch.save({"average": network.state_dict()}, tmp_path / "last.ckpt")
     judged = []
 
-    def weigh(looks, a=1.0, b=0.0):
+    def weigh(looks, margin, a=1.0, b=0.0):
         judged.append((a, b))
         votes = torch.tensor([-1.0, 2, 1, 1, -1])
         return votes.double(), torch.tensor([0.0, 1, 1, 0, 1]).double(), torch.zeros(5, dtype=bool)

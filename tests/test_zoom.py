@@ -21,7 +21,7 @@ from smokegeo.scene.options import SceneOptions
 from smokegeo.stitch import FULL
 from smokegeo.sweep import sweep
 from smokegeo.tiles import Grid
-from smokegeo.zoom import enlarge, reduced, restored, shrink, smoke_seen
+from smokegeo.zoom import enlarge, most_seen, reduced, restored, shrink, smoke_seen
 
 
 def brightness(images: torch.Tensor, available: torch.Tensor | None = None) -> torch.Tensor:
@@ -56,6 +56,32 @@ def test_the_most_that_is_seen_with_any_zoom_counts():
     images = torch.full((1, 1, 8, 8), 3.0)
     assert float(smoke_seen(small_things, images, None, (1,)).max()) < 0.1
     assert float(smoke_seen(small_things, images, None, (1, 2)).min()) > 0.9
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.5, 3.0])
+def test_a_closer_look_must_be_surer_by_a_margin_of_votes(margin):
+    plain, close = torch.tensor([[[0.5, 0.0, 1.0]]]), torch.tensor([[[0.9, 0.3, 1.0]]])
+    large = close.repeat_interleave(2, 1).repeat_interleave(2, 2)
+    expected = torch.maximum(plain, torch.sigmoid(torch.logit(close) - margin))
+    torch.testing.assert_close(most_seen([(1, plain), (2, large)], margin), expected)
+
+
+def test_predict_and_the_card_know_the_margin(tmp_path):
+    facts = {"zooms": [1, 2], "zoom_margin": 2.5}
+    path = save_toy(tmp_path / "margin.safetensors", whole=True, input=facts)
+    scene = write_scene(tmp_path / "scene.tif", landscape(len(SATELLITE), (70, 50)), SATELLITE)
+    fit, network = fit_model(open_scene(scene), path), load_model(path).for_inference()
+    assert fit.card.zoom_margin == 2.5
+    assert toy_card().zoom_margin == 0
+    tile = np.random.default_rng(0).normal(size=(1, fit.card.channels, 64, 48)).astype(np.float32)
+    with torch.inference_mode():
+        seen = [
+            smoke_seen(network, torch.from_numpy(tile), None, (1, 2), margin=margin).numpy()
+            for margin in (2.5, 0.0)
+        ]
+    found = Engine(fit, Effort().resolved())(tile) / FULL
+    np.testing.assert_allclose(found, seen[0], atol=1e-4)
+    assert np.abs(seen[0] - seen[1]).max() > 0.01
 
 
 @pytest.mark.parametrize("zooms", [[], [0], [1, 8], ["2"], [1.5], [-1]])

@@ -89,9 +89,10 @@ class Viewer:
         reduction = reduction_of(self.dataset, card, channels)
         with torch.inference_mode():
             done = self.network.run(channels, available)
-            smoke = smoke_seen(self.network, channels, available, zooms, card.smoke, reduction)[
-                0
-            ].numpy()
+            seen = smoke_seen(
+                self.network, channels, available, zooms, card.smoke, reduction, card.zoom_margin
+            )
+            smoke = seen[0].numpy()
         features = next(f for f in (done.individual, done.common) if f is not None)
         common, individual, routed = (
             None if part is None else part[0].numpy()
