@@ -138,9 +138,8 @@ def look(kind: Kind, network: MoP, have: Sequence[Any]) -> list[Look]:
     for number in range(JUDGED):
         sample = kind.make(number, 55, have, kind.size_px, False)
         image, available, target = as_tensors(kind, sample, number, 55)
-        zooms = kind.zooms if sample.has.sum() >= kind.facts.get("zoom_bands", 1) else (1,)
         votes = {}
-        for zoom in zooms:
+        for zoom in kind.zooms:
             background, smoke = folded(enlarge(image[None].float(), zoom), available[None])[0]
             votes[zoom] = smoke - background
         looks.append(Look(votes, target))

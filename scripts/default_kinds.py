@@ -81,10 +81,9 @@ KINDS = {
         "Smoke from above: blue, green, red, NIR, SWIR1, SWIR2, or some of them.",
         _satellite_backgrounds,
         _satellite,
-        # Without infrared, clouds enlarged are taken for smoke.
-        {"min_bands": 2, "zoom_bands": 5},
-        (1, 2),  # plumes of some pixels are lost at a quarter of the resolution
-        0.6,
+        {"min_bands": 2, "zoom_margin": 1.0},
+        zooms=(1, 2),  # plumes of some pixels are lost at a quarter of the resolution
+        part_share=0.6,
     ),
     "mss": Kind(
         sensor("mss").bands,

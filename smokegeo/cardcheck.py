@@ -71,7 +71,7 @@ def _input_faults(card: Card) -> Iterator[str]:
     margin = facts.get("zoom_margin", 0)
     if not (_is_number(margin) and 0 <= margin <= _MOST_MARGIN):
         yield f"zoom_margin {margin!r} is no number from 0 to {_MOST_MARGIN}"
-    for name in ("min_bands", "zoom_bands", "side_px"):
+    for name in ("min_bands", "side_px"):
         if not _is_whole(facts.get(name, 1)) or facts.get(name, 1) < 1:
             yield f"{name} {facts[name]!r} is no whole number above 0"
     if facts.get("heat") not in (None, *_HEAT):

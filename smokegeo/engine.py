@@ -97,8 +97,7 @@ class Engine:
     ) -> None:
         self.effort, self.reduction = effort, reduction
         self.card = fit.card
-        zooms = self.card.zooms_for(len(fit.used))
-        self.zooms = zooms[:1] if effort.fast else zooms
+        self.zooms = self.card.zooms[:1] if effort.fast else self.card.zooms
         self._network: Network
         with torch_threads(1):  # folding is many small products: threads would wait for each other
             model = load_model(fit.path)

@@ -64,7 +64,6 @@ def probabilities(
     network = model.for_inference()
     card = model.card
     units = FrameUnits(card, dataset, matching, said)
-    zooms = card.zooms_for(sum(matching.available))
     queries = list(frame_slices(dataset))
     for query in track(queries, "scoring", len(queries)):
         sample = dataset[query]
@@ -72,7 +71,7 @@ def probabilities(
         reduction = reduction_of(dataset, card, channels)
         with torch.inference_mode():
             seen = smoke_seen(
-                network, channels, available, zooms, card.smoke, reduction, card.zoom_margin
+                network, channels, available, card.zooms, card.smoke, reduction, card.zoom_margin
             )
         smoke = seen[0].numpy()
         record = dataset.records[int(sample["frame"])]

@@ -93,10 +93,6 @@ class Card:
         """The enlargements the network looks at a scene with; see `smokegeo.zoom`."""
         return tuple(self.input.get("zooms", (1,)))
 
-    def zooms_for(self, bands: int) -> tuple[int, ...]:
-        """Return those for a scene with so many of the bands: with few, detail may mislead."""
-        return self.zooms if bands >= int(self.input.get("zoom_bands", 1)) else self.zooms[:1]
-
     @property
     def zoom_margin(self) -> float:
         """By how many votes what is seen enlarged must be surer; see `smokegeo.zoom`."""

@@ -90,14 +90,6 @@ def test_a_card_with_zooms_that_are_none_is_refused(zooms):
         replace(toy_card(), input={"zooms": zooms})
 
 
-def test_a_card_may_ask_for_a_closer_look_only_where_there_are_bands_enough():
-    card = replace(toy_card(), input={"zooms": [1, 2], "zoom_bands": 5})
-    assert card.zooms_for(5) == (1, 2)
-    assert card.zooms_for(4) == (1,)
-    with pytest.raises(UsageError, match="zoom_bands"):
-        replace(card, input={"zooms": [1, 2], "zoom_bands": "many"})
-
-
 @pytest.fixture
 def zooming(tmp_path):
     """A model file whose card asks for a look at twice the size, and a scene."""

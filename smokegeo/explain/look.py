@@ -85,12 +85,17 @@ class Viewer:
         mask: Tensor = sample["mask"]
         card = self.model.card
         channels, available = channels_of(sample, self.units)
-        zooms = card.zooms_for(sum(self.matching.available))
         reduction = reduction_of(self.dataset, card, channels)
         with torch.inference_mode():
             done = self.network.run(channels, available)
             seen = smoke_seen(
-                self.network, channels, available, zooms, card.smoke, reduction, card.zoom_margin
+                self.network,
+                channels,
+                available,
+                card.zooms,
+                card.smoke,
+                reduction,
+                card.zoom_margin,
             )
             smoke = seen[0].numpy()
         features = next(f for f in (done.individual, done.common) if f is not None)
