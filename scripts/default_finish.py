@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,8 +25,8 @@ from smokegeo.zoom import enlarge, most_seen
 JUDGED = 300
 #: Share of the pixels of samples without smoke that may be called smoke.
 FALSE_SHARE = 0.05
-#: F1 within which thresholds count as equally good: then more smoke found is worth more.
-ALIKE = 0.01
+#: F1 within which thresholds count as equally good, by which of them a kind takes.
+ALIKE = {"highest": 0.005, "lowest": 0.01}
 
 
 def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> Path:
@@ -45,7 +45,7 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
     votes, truth, _ = weigh(looks, margin)
     scale = calibrate(average, votes, truth)
     # Once more: the head is changed before zooms are compared and pixels averaged, not after.
-    threshold, f1 = choose_threshold(*weigh(looks, margin, *scale))
+    threshold, f1 = choose_threshold(*weigh(looks, margin, *scale), kind.threshold)
     print(f"threshold {threshold:g}, F1 {f1:.3f} on simulated samples of another seed")
     card = Card(
         name=args.name,
@@ -82,10 +82,11 @@ def training(
     args: argparse.Namespace, step: int, samples: int, have: Sequence[Any]
 ) -> dict[str, Any]:
     """Return what a card says of the training; of one that was only judged anew, what it said."""
+    which = KINDS[args.name].threshold
     rule = (
-        f"the lowest whose F1 over all pixels of {JUDGED} samples of another seed is within "
-        f"{100 * ALIKE:g} point of the best, at most {100 * FALSE_SHARE:g} % of those without "
-        "smoke called smoke; they calibrated the probabilities, too"
+        f"the {which} whose F1 over all pixels of {JUDGED} samples of another seed is within "
+        f"{100 * ALIKE[which]:g} point of the best, at most {100 * FALSE_SHARE:g} % of those "
+        "without smoke called smoke; they calibrated the probabilities, too"
     )
     warnings: dict[str, Any] = {}
     if args.provisional:
@@ -190,12 +191,13 @@ def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> tuple[float, float]
     return float(a), float(b)
 
 
-def choose_threshold(votes: Tensor, truth: Tensor, empty: Tensor) -> tuple[float, float]:
-    """Return the lowest threshold with nearly the best F1 over all pixels, and its F1.
+def choose_threshold(
+    votes: Tensor, truth: Tensor, empty: Tensor, which: Literal["highest", "lowest"]
+) -> tuple[float, float]:
+    """Return the highest or lowest threshold with nearly the best F1 over all pixels, and its F1.
 
-    Of levels about as good the one that finds most: smoke overlooked costs more than a look at
-    nothing. But most scenes hold no smoke, unlike our samples: of levels that call more than
-    FALSE_SHARE of the pixels of samples without smoke smoke, none is taken, unless all do.
+    Most scenes hold no smoke, unlike our samples: of levels that call more than FALSE_SHARE of the
+    pixels of samples without smoke smoke, none is taken, unless all do.
     """
     smoke, scores = torch.sigmoid(votes), {}
     for level in np.arange(0.2, 0.96, 0.05):
@@ -205,7 +207,9 @@ def choose_threshold(votes: Tensor, truth: Tensor, empty: Tensor) -> tuple[float
         quiet = float(found[empty].double().mean()) <= FALSE_SHARE if bool(empty.any()) else True
         scores[round(float(level), 2)] = (quiet, f1)
     quiet, best = max(scores.values())
-    level = min(lev for lev, (q, f1) in scores.items() if q == quiet and f1 >= best - ALIKE)
+    least = best - ALIKE[which]
+    alike = [lev for lev, (q, f1) in scores.items() if q == quiet and f1 >= least]
+    level = max(alike) if which == "highest" else min(alike)
     return level, scores[level][1]
 
 

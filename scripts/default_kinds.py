@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -51,6 +51,9 @@ class Kind:
     facts: Mapping[str, Any]
     zooms: tuple[int, ...] = (1,)  # enlargements the network looks at a scene with
     part_share: float = 0.0  # of samples that are a small part of their scene
+    # Which of thresholds about as good: the highest spares false outlines, as photographs bring;
+    # the lowest finds most.
+    threshold: Literal["highest", "lowest"] = "highest"
 
     @property
     def dim(self) -> int:
@@ -84,6 +87,7 @@ KINDS = {
         {"min_bands": 2, "zoom_margin": 1.0},
         zooms=(1, 2),  # plumes of some pixels are lost at a quarter of the resolution
         part_share=0.6,
+        threshold="lowest",  # thin smoke all over a scene is what is lost
     ),
     "mss": Kind(
         sensor("mss").bands,
