@@ -16,10 +16,11 @@ from default_photos import Photo, without_fold
 from torch import Tensor
 
 from smokegeo.datasets.statistics import BandStatistics
+from smokegeo.looks import Looks
 from smokegeo.modelfile import Card, load_model, save_model
 from smokegeo.models.mop import MoP
 from smokegeo.views import VIEWS
-from smokegeo.zoom import enlarge, most_seen
+from smokegeo.zoom import as_seen, together
 
 #: Samples of another seed for calibration and threshold.
 JUDGED = 300
@@ -40,12 +41,11 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
     have = backgrounds(args.name, args.backgrounds, args.photos)
     # Photographs are known by heart: what the network says of them is too sure.
     new = [h for h in have if not isinstance(h, Photo)]
-    looks = look(kind, average, new)
-    margin = kind.facts.get("zoom_margin", 0.0)
-    votes, truth, _ = weigh(looks, margin)
+    seen = look(kind, average, new)
+    votes, truth, _ = weigh(seen, kind.looks)
     scale = calibrate(average, votes, truth)
-    # Once more: the head is changed before zooms are compared and pixels averaged, not after.
-    threshold, f1 = choose_threshold(*weigh(looks, margin, *scale), kind.threshold)
+    # Once more: the head is changed before looks are put together and pixels averaged, not after.
+    threshold, f1 = choose_threshold(*weigh(seen, kind.looks, *scale), kind.threshold)
     print(f"threshold {threshold:g}, F1 {f1:.3f} on simulated samples of another seed")
     card = Card(
         name=args.name,
@@ -65,7 +65,9 @@ def finish(args: argparse.Namespace, folder: Path, step: int, samples: int) -> P
             "maximum": max(kind.maximum),
             "views": list(VIEWS),
             "limit": LIMIT,
-            "zooms": list(kind.zooms),
+            "zooms": list(kind.looks.zooms),
+            "zoom_margin": kind.looks.margin,
+            "afar": kind.looks.afar,
             **kind.facts,
         },
         training=training(args, step, samples, have),
@@ -127,44 +129,41 @@ def command(args: argparse.Namespace) -> str:
 
 
 @dataclass(frozen=True)
-class Look:
-    """A sample, and the votes (h, w) for smoke that a network has with each zoom it looks with."""
+class Seen:
+    """A sample, and the votes (1, h, w) for smoke that a network has with each of its looks."""
 
-    votes: Mapping[int, Tensor]
+    votes: Sequence[Tensor]
     target: Tensor
 
 
 @torch.inference_mode()
-def look(kind: Kind, network: MoP, have: Sequence[Any]) -> list[Look]:
+def look(kind: Kind, network: MoP, have: Sequence[Any]) -> list[Seen]:
     """Return what a network says of samples of another seed."""
-    folded, looks = network.fold(), []
+    folded, seen = network.fold(), []
     for number in range(JUDGED):
         sample = kind.make(number, 55, have, kind.size_px, False)
         image, available, target = as_tensors(kind, sample, number, 55)
-        votes = {}
-        for zoom in kind.zooms:
-            background, smoke = folded(enlarge(image[None].float(), zoom), available[None])[0]
-            votes[zoom] = smoke - background
-        looks.append(Look(votes, target))
-    return looks
+        said = (folded(look, available[None]) for look in as_seen(image[None].float(), kind.looks))
+        seen.append(Seen([logits[:, 1] - logits[:, 0] for logits in said], target))
+    return seen
 
 
 def weigh(
-    looks: Sequence[Look], margin: float, a: float = 1.0, b: float = 0.0
+    seen: Sequence[Seen], looks: Looks, a: float = 1.0, b: float = 0.0
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return votes for smoke, labels, and whether a sample is without smoke, pixel by pixel.
 
-    The votes are those of a network whose head says a * vote + b, its zooms put together with a
-    `margin` as `predict` does.
+    The votes are those of a network whose head says a * vote + b, its looks put together as
+    `predict` does.
     """
     votes, truth, empty = [], [], []
-    for seen in looks:
-        said = ((zoom, torch.sigmoid(a * v + b)[None]) for zoom, v in seen.votes.items())
-        smoke = most_seen(said, margin)[0]
-        known = seen.target != 255
+    for item in seen:
+        maps = [torch.sigmoid(a * said + b) for said in item.votes]
+        smoke = together(maps, looks, item.target.shape)[0]
+        known = item.target != 255
         votes.append(torch.logit(smoke.double()[known][::5], eps=1e-9))
-        truth.append((seen.target == 1)[known][::5])
-        empty.append(torch.full_like(truth[-1], not bool((seen.target == 1).any())))
+        truth.append((item.target == 1)[known][::5])
+        empty.append(torch.full_like(truth[-1], not bool((item.target == 1).any())))
     return torch.cat(votes), torch.cat(truth).double(), torch.cat(empty)
 
 
@@ -172,7 +171,7 @@ def calibrate(network: MoP, votes: Tensor, truth: Tensor) -> tuple[float, float]
     """Change the network's last layer so that what it says is how often it is true.
 
     Smoke becomes sigmoid(a * vote + b), with a and b of the least cross-entropy (Platt's scaling);
-    they fit into the weights of the head, and are returned. With zooms that is near the truth,
+    they fit into the weights of the head, and are returned. With many looks that is near the truth,
     not exact.
     """
     a, b = torch.ones((), dtype=votes.dtype), torch.zeros((), dtype=votes.dtype)

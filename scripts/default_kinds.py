@@ -23,6 +23,7 @@ from torch import Tensor
 
 from smokegeo.bands import BandSet
 from smokegeo.blanks import fill_blanks
+from smokegeo.looks import ONCE, Looks
 from smokegeo.models.config import ABLATION
 from smokegeo.models.mop import MoP
 from smokegeo.sensors import sensor
@@ -49,7 +50,7 @@ class Kind:
     read: Callable[[Path], Sequence[Any]]
     make: Callable[[int, int, Sequence[Any], int, bool], Sample]
     facts: Mapping[str, Any]
-    zooms: tuple[int, ...] = (1,)  # enlargements the network looks at a scene with
+    looks: Looks = ONCE  # at which sizes the network looks at a scene
     part_share: float = 0.0  # of samples that are a small part of their scene
     # Which of thresholds about as good: the highest spares false outlines, as photographs bring;
     # the lowest finds most.
@@ -84,8 +85,10 @@ KINDS = {
         "Smoke from above: blue, green, red, NIR, SWIR1, SWIR2, or some of them.",
         _satellite_backgrounds,
         _satellite,
-        {"min_bands": 2, "zoom_margin": 1.0},
-        zooms=(1, 2),  # plumes of some pixels are lost at a quarter of the resolution
+        {"min_bands": 2},
+        # Plumes of some pixels are lost at a quarter of the resolution; from afar fewer clouds are
+        # mistaken for smoke, so that a lower threshold does.
+        looks=Looks((1, 2), margin=1.5, afar=2),
         part_share=0.6,
         threshold="lowest",  # thin smoke all over a scene is what is lost
     ),

@@ -53,6 +53,8 @@ AERIAL_SHARE, SLOPE_SHARE = 0.4, 0.12
 #: Share of the photographs' samples that get a guess of their heat: without it, a network could
 #: learn that what has heat is simulated.
 HEAT_SHARE = 0.35
+#: Sizes photographs are seen at, as a share of their own.
+ZOOMS = (0.35, 4.5)
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def _photo_sample(
     """Return a part of a photograph, zoomed, mirrored, as another camera would have taken it."""
     photo = photos[int(rng.integers(len(photos)))]
     height, width = photo.labels.shape
-    side = int(min(size / np.exp(rng.uniform(np.log(0.35), np.log(2.2))), height, width))
+    side = int(min(size / np.exp(rng.uniform(*np.log(ZOOMS))), height, width))
     top, left = (int(rng.integers(0, n - side + 1)) for n in (height, width))
     smoke = np.argwhere(photo.labels == 1)
     if len(smoke) and rng.random() < 0.5:  # it is small in most of them

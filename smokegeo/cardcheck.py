@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from smokegeo.modelfile import Card
 
 SMOKE = "smoke"
-#: Enlargements a card may ask for; more would show a network nothing new.
+#: Enlargements and reductions a card may ask for; more would show a network nothing new.
 _ZOOMS = (1, 2, 3, 4)
 #: Views of bands a card may ask for; more would not fit into the memory of some machines.
 _MOST_MARGIN = 100
@@ -61,8 +61,12 @@ def _input_faults(card: Card) -> Iterator[str]:
         yield f"views {card.views} are not some of {VIEWS}, each once"
     if card.channels > _MOST_CHANNELS:
         yield f"{card.channels} channels are more than {_MOST_CHANNELS}"
-    if not _are_some(card.zooms, _ZOOMS) or not all(map(_is_whole, card.zooms)):
-        yield f"zooms {card.zooms} are not some of {_ZOOMS}, each once"
+    zooms = tuple(facts.get("zooms", (1,)))
+    if not _are_some(zooms, _ZOOMS) or not all(map(_is_whole, zooms)):
+        yield f"zooms {zooms} are not some of {_ZOOMS}, each once"
+    afar = facts.get("afar", 1)
+    if not _is_whole(afar) or afar not in _ZOOMS:
+        yield f"afar {afar!r} is not one of {_ZOOMS}"
     for name in ("limit", "full"):
         if facts.get(name) is not None and not (
             _is_number(facts[name]) and 0 < facts[name] < math.inf

@@ -97,7 +97,7 @@ class Engine:
     ) -> None:
         self.effort, self.reduction = effort, reduction
         self.card = fit.card
-        self.zooms = self.card.zooms[:1] if effort.fast else self.card.zooms
+        self.looks = self.card.looks.without_closer() if effort.fast else self.card.looks
         self._network: Network
         with torch_threads(1):  # folding is many small products: threads would wait for each other
             model = load_model(fit.path)
@@ -138,10 +138,9 @@ class Engine:
                 self._network,
                 turned,
                 available,
-                self.zooms,
+                self.looks,
                 self.card.smoke,
                 self.reduction,
-                self.card.zoom_margin,
             )
             smoke = torch.rot90(smoke, -turns, (1, 2))
             total = total + (smoke.flip(2) if mirrored else smoke)

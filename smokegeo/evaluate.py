@@ -70,9 +70,7 @@ def probabilities(
         channels, available = channels_of(sample, units)
         reduction = reduction_of(dataset, card, channels)
         with torch.inference_mode():
-            seen = smoke_seen(
-                network, channels, available, card.zooms, card.smoke, reduction, card.zoom_margin
-            )
+            seen = smoke_seen(network, channels, available, card.looks, card.smoke, reduction)
         smoke = seen[0].numpy()
         record = dataset.records[int(sample["frame"])]
         yield record.id, record.scenarios, smoke, sample["mask"].numpy()

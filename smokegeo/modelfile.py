@@ -21,6 +21,7 @@ from smokegeo.cardcheck import SMOKE, card_faults
 from smokegeo.datasets.statistics import BandStatistics
 from smokegeo.errors import ModelError, UsageError
 from smokegeo.files import atomic_file
+from smokegeo.looks import Looks
 from smokegeo.views import MEASURED
 
 if TYPE_CHECKING:
@@ -89,14 +90,13 @@ class Card:
         return tuple(self.input.get("views", (MEASURED,)))
 
     @property
-    def zooms(self) -> tuple[int, ...]:
-        """The enlargements the network looks at a scene with; see `smokegeo.zoom`."""
-        return tuple(self.input.get("zooms", (1,)))
-
-    @property
-    def zoom_margin(self) -> float:
-        """By how many votes what is seen enlarged must be surer; see `smokegeo.zoom`."""
-        return float(self.input.get("zoom_margin", 0))
+    def looks(self) -> Looks:
+        """At which sizes the network looks at a scene."""
+        return Looks(
+            tuple(self.input.get("zooms", (1,))),
+            float(self.input.get("zoom_margin", 0)),
+            int(self.input.get("afar", 1)),
+        )
 
     def reduction_for(self, width: int, height: int) -> int:
         """Return to one part in how many of its size a picture without a place is to be brought.

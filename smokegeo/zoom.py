@@ -1,56 +1,64 @@
-"""Look at an image enlarged, too, or reduced: networks know smoke of some sizes only.
+"""Look at an image enlarged, too, or from afar: networks know smoke of some sizes only.
 
-Plumes of few pixels are lost at a quarter of the resolution; and in a photograph of ten times as
-many pixels as those of the training smoke is so large that no tile shows more than its inside.
+Plumes of few pixels are lost at a quarter of the resolution; clouds are mistaken for smoke less
+often from afar; and in a photograph of ten times as many pixels as those of the training smoke is
+so large that no tile shows more than its inside.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
+
+from smokegeo.looks import ONCE, Looks
 
 
 def smoke_seen(
     network: Callable[[Tensor, Tensor | None], Tensor],
     images: Tensor,
     available: Tensor | None,
-    zooms: Sequence[int],
+    looks: Looks = ONCE,
     place: int = 1,
     reduction: int = 1,
-    margin: float = 0.0,
 ) -> Tensor:
-    """Return the smoke (B, H, W) in images (B, C, H, W): the most that is seen with any zoom.
+    """Return the smoke (B, H, W) that is seen in images (B, C, H, W), with all looks.
 
     `place` is that of smoke among the network's classes; images are first brought to one part in
-    `reduction` of their size. For `margin` see `most_seen`.
+    `reduction` of their size.
     """
     seen = reduced(images, reduction)
-    looks = (
-        (zoom, network(enlarge(seen, zoom), available).softmax(dim=1)[:, place]) for zoom in zooms
-    )
-    smoke = most_seen(looks, margin)
-    return restored(smoke, reduction, images.shape[2:])
+    maps = [network(look, available).softmax(dim=1)[:, place] for look in as_seen(seen, looks)]
+    return restored(together(maps, looks, seen.shape[2:]), reduction, images.shape[2:])
 
 
-def most_seen(looks: Iterable[tuple[int, Tensor]], margin: float = 0.0) -> Tensor:
-    """Return the most (B, H, W) that is seen with any zoom, given zooms and maps of their size.
+def as_seen(images: Tensor, looks: Looks) -> Iterator[Tensor]:
+    """Yield images (B, C, H, W) as each look sees them: with each zoom, then from afar."""
+    yield from (enlarge(images, zoom) for zoom in looks.zooms)
+    if looks.afar > 1:
+        yield reduced(images, looks.afar)
 
-    A closer look must be surer, by a `margin` of votes (log odds): enlarged, more is mistaken for
-    smoke, and the higher of two opinions is wrong more often than either.
+
+def together(maps: Sequence[Tensor], looks: Looks, shape: Sequence[int]) -> Tensor:
+    """Return the smoke (B, H, W) of all looks, given a map of each, in the order of `as_seen`.
+
+    `shape` is (H, W), that of the images before any look.
     """
-    less = math.exp(-margin)
-    return reduce(
-        torch.maximum,
-        (
-            shrink(less * smoke / (1 - (1 - less) * smoke) if zoom > 1 else smoke, zoom)
-            for zoom, smoke in looks
-        ),
-    )
+    even, found = [], []
+    less = math.exp(-looks.margin)
+    for zoom, smoke in zip(looks.zooms, maps, strict=False):
+        if zoom == 1:
+            even.append(smoke)
+        else:
+            found.append(shrink(less * smoke / (1 - (1 - less) * smoke), zoom))
+    if looks.afar > 1:
+        even.append(restored(maps[-1], looks.afar, shape))
+    if even:
+        found.append(torch.stack(even).mean(dim=0))
+    return torch.stack(found).amax(dim=0)
 
 
 def reduced(images: Tensor, factor: int) -> Tensor:

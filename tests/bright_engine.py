@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from smokegeo.datasets.statistics import BandStatistics
 from smokegeo.engine import Effort
 from smokegeo.fitting import Fit
+from smokegeo.looks import ONCE
 from smokegeo.modelfile import Card, save_model
 from smokegeo.sensors import sensor
 from smokegeo.stitch import FULL
@@ -33,7 +34,7 @@ class BrightEngine:
     def __init__(
         self, fit: Fit, effort: Effort, available: object = None, reduction: int = 1
     ) -> None:
-        self.effort, self.card, self.zooms, self.reduction = effort, fit.card, (1,), reduction
+        self.effort, self.card, self.looks, self.reduction = effort, fit.card, ONCE, reduction
         self.calls = 0
 
     def __call__(self, tiles: NDArray[np.float32]) -> NDArray[np.uint16]:

@@ -634,20 +634,21 @@ def test_calibration_makes_the_head_say_how_often_it_is_right(scripts, capsys):
     assert float(torch.sigmoid(told).mean()) == pytest.approx(float(truth.mean()), abs=1e-3)
 
 
-def test_votes_are_weighed_as_the_calibrated_network_with_its_zooms_says(scripts, monkeypatch):
+def test_votes_are_weighed_as_the_calibrated_network_with_its_looks_says(scripts, monkeypatch):
     finish, kind = scripts.finish, scripts.kinds.KINDS["satellite"]
     monkeypatch.setattr(finish, "JUDGED", 3)
     torch.manual_seed(0)
     network = scripts.kinds.build("satellite").eval()
-    looks = finish.look(kind, network, [])
-    assert {tuple(seen.votes) for seen in looks} == {kind.zooms}
-    votes, truth, empty = finish.weigh(looks, 1.0)
+    seen, looks = finish.look(kind, network, []), kind.looks
+    assert {len(item.votes) for item in seen} == {len(looks.zooms) + 1}  # and from afar
+    votes, truth, empty = finish.weigh(seen, looks)
     assert votes.shape == truth.shape == empty.shape
     scale = finish.calibrate(network, votes, truth)
-    again = finish.weigh(finish.look(kind, network, []), 1.0)  # by the head that was changed
-    torch.testing.assert_close(finish.weigh(looks, 1.0, *scale)[0], again[0], atol=1e-4, rtol=1e-4)
+    again = finish.weigh(finish.look(kind, network, []), looks)  # by the head that was changed
+    torch.testing.assert_close(finish.weigh(seen, looks, *scale)[0], again[0], atol=1e-4, rtol=1e-4)
     assert not torch.allclose(votes, again[0], atol=1e-2)
-    assert bool((votes <= finish.weigh(looks, 0.0)[0] + 1e-6).all())  # a closer look counts less
+    most = finish.weigh(seen, replace(looks, margin=0.0))[0]
+    assert bool((votes <= most + 1e-6).all())  # a closer look counts less
 
 
 def test_the_threshold_is_chosen_by_what_the_calibrated_network_says(
@@ -660,7 +661,7 @@ def test_the_threshold_is_chosen_by_what_the_calibrated_network_says(
     torch.save({"average": network.state_dict()}, tmp_path / "last.ckpt")
     judged = []
 
-    def weigh(looks, margin, a=1.0, b=0.0):
+    def weigh(seen, looks, a=1.0, b=0.0):
         judged.append((a, b))
         votes = torch.tensor([-1.0, 2, 1, 1, -1])
         return votes.double(), torch.tensor([0.0, 1, 1, 0, 1]).double(), torch.zeros(5, dtype=bool)

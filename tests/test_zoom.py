@@ -1,4 +1,4 @@
-"""A model may look at a scene enlarged, too; what it sees best counts."""
+"""A model may look at a scene enlarged, too, and from afar."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from smokegeo.engine import Effort, Engine
 from smokegeo.errors import UsageError
 from smokegeo.estimate import estimate
 from smokegeo.fitting import fit_model
+from smokegeo.looks import ONCE, Looks
 from smokegeo.modelfile import load_model
 from smokegeo.pipeline import Request, prepare, provenance
 from smokegeo.scene.opening import open_scene
@@ -21,7 +22,7 @@ from smokegeo.scene.options import SceneOptions
 from smokegeo.stitch import FULL
 from smokegeo.sweep import sweep
 from smokegeo.tiles import Grid
-from smokegeo.zoom import enlarge, most_seen, reduced, restored, shrink, smoke_seen
+from smokegeo.zoom import as_seen, enlarge, reduced, restored, shrink, smoke_seen, together
 
 
 def brightness(images: torch.Tensor, available: torch.Tensor | None = None) -> torch.Tensor:
@@ -44,7 +45,9 @@ def test_what_is_enlarged_and_shrunk_is_where_it_was(zoom):
 
 def test_an_even_image_looks_the_same_enlarged():
     images = torch.full((2, 3, 8, 8), 0.7)
-    once, also = (smoke_seen(brightness, images, None, zooms) for zooms in ((1,), (1, 2)))
+    once, also = (
+        smoke_seen(brightness, images, None, looks) for looks in (ONCE, Looks((1, 2), 0.0, 2))
+    )
     torch.testing.assert_close(once, also)
 
 
@@ -54,8 +57,8 @@ def test_the_most_that_is_seen_with_any_zoom_counts():
         return brightness(images if images.shape[-1] > 8 else -images)
 
     images = torch.full((1, 1, 8, 8), 3.0)
-    assert float(smoke_seen(small_things, images, None, (1,)).max()) < 0.1
-    assert float(smoke_seen(small_things, images, None, (1, 2)).min()) > 0.9
+    assert float(smoke_seen(small_things, images, None, ONCE).max()) < 0.1
+    assert float(smoke_seen(small_things, images, None, Looks((1, 2))).min()) > 0.9
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.5, 3.0])
@@ -63,25 +66,43 @@ def test_a_closer_look_must_be_surer_by_a_margin_of_votes(margin):
     plain, close = torch.tensor([[[0.5, 0.0, 1.0]]]), torch.tensor([[[0.9, 0.3, 1.0]]])
     large = close.repeat_interleave(2, 1).repeat_interleave(2, 2)
     expected = torch.maximum(plain, torch.sigmoid(torch.logit(close) - margin))
-    torch.testing.assert_close(most_seen([(1, plain), (2, large)], margin), expected)
+    looks = Looks((1, 2), margin)
+    torch.testing.assert_close(together([plain, large], looks, plain.shape[1:]), expected)
 
 
-def test_predict_and_the_card_know_the_margin(tmp_path):
-    facts = {"zooms": [1, 2], "zoom_margin": 2.5}
+def test_what_is_seen_from_afar_and_as_it_is_are_averaged():
+    plain, far = torch.full((1, 5, 7), 0.8), torch.full((1, 3, 4), 0.2)
+    both = together([plain, far], Looks(afar=2), (5, 7))
+    torch.testing.assert_close(both, torch.full((1, 5, 7), 0.5))
+    close = torch.full((1, 10, 14), 0.6)
+    most = together([plain, close, far], Looks((1, 2), 0.0, 2), (5, 7))
+    torch.testing.assert_close(most, torch.full((1, 5, 7), 0.6))  # the closer look has no mean
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (15, 22)])
+def test_each_look_sees_the_image_at_its_size(shape):
+    sizes = [
+        tuple(look.shape[2:]) for look in as_seen(torch.ones(1, 2, *shape), Looks((1, 3), 0, 2))
+    ]
+    assert sizes == [shape, tuple(3 * n for n in shape), tuple(-(-n // 2) for n in shape)]
+
+
+def test_predict_and_the_card_know_the_margin_and_the_look_from_afar(tmp_path):
+    facts = {"zooms": [1, 2], "zoom_margin": 2.5, "afar": 2}
     path = save_toy(tmp_path / "margin.safetensors", whole=True, input=facts)
     scene = write_scene(tmp_path / "scene.tif", landscape(len(SATELLITE), (70, 50)), SATELLITE)
     fit, network = fit_model(open_scene(scene), path), load_model(path).for_inference()
-    assert fit.card.zoom_margin == 2.5
-    assert toy_card().zoom_margin == 0
+    assert fit.card.looks == Looks((1, 2), 2.5, 2)
+    assert toy_card().looks == ONCE
     tile = np.random.default_rng(0).normal(size=(1, fit.card.channels, 64, 48)).astype(np.float32)
     with torch.inference_mode():
         seen = [
-            smoke_seen(network, torch.from_numpy(tile), None, (1, 2), margin=margin).numpy()
-            for margin in (2.5, 0.0)
+            smoke_seen(network, torch.from_numpy(tile), None, looks).numpy()
+            for looks in (Looks((1, 2), 2.5, 2), Looks((1, 2), 0.0, 2), Looks((1, 2), 2.5))
         ]
     found = Engine(fit, Effort().resolved())(tile) / FULL
     np.testing.assert_allclose(found, seen[0], atol=1e-4)
-    assert np.abs(seen[0] - seen[1]).max() > 0.01
+    assert min(np.abs(seen[0] - other).max() for other in seen[1:]) > 0.01
 
 
 @pytest.mark.parametrize("zooms", [[], [0], [1, 8], ["2"], [1.5], [-1]])
@@ -92,22 +113,23 @@ def test_a_card_with_zooms_that_are_none_is_refused(zooms):
 
 @pytest.fixture
 def zooming(tmp_path):
-    """A model file whose card asks for a look at twice the size, and a scene."""
-    path = save_toy(tmp_path / "zooming.safetensors", whole=True, input={"zooms": [1, 2]})
+    """A model file whose card asks for looks at twice and half the size, and a scene."""
+    facts = {"zooms": [1, 2], "afar": 2}
+    path = save_toy(tmp_path / "zooming.safetensors", whole=True, input=facts)
     scene = write_scene(tmp_path / "scene.tif", landscape(len(SATELLITE), (70, 50)), SATELLITE)
     return path, scene
 
 
-def test_predict_looks_as_the_card_asks_and_once_if_it_must_be_fast(zooming):
+def test_predict_looks_as_the_card_asks_and_not_closer_if_it_must_be_fast(zooming):
     path, scene = zooming
     fit = fit_model(open_scene(scene), path)
     network = load_model(path).for_inference()
     tile = np.random.default_rng(0).normal(size=(1, fit.card.channels, 64, 48)).astype(np.float32)
-    for fast, zooms in ((False, (1, 2)), (True, (1,))):
+    for fast, looks in ((False, Looks((1, 2), 0.0, 2)), (True, Looks((1,), 0.0, 2))):
         engine = Engine(fit, Effort(fast=fast).resolved())
-        assert engine.zooms == zooms
+        assert engine.looks == looks
         with torch.inference_mode():
-            expected = smoke_seen(network, torch.from_numpy(tile), None, zooms)
+            expected = smoke_seen(network, torch.from_numpy(tile), None, looks)
         np.testing.assert_allclose(engine(tile) / FULL, expected.numpy(), atol=1e-4)
 
 
@@ -141,8 +163,8 @@ def test_a_network_sees_a_reduced_image_and_the_map_has_all_pixels():
         return brightness(images if images.shape[-1] < 20 else -images)
 
     images = torch.full((1, 1, 30, 50), 3.0)
-    assert float(smoke_seen(small_only, images, None, (1,)).max()) < 0.1
-    seen = smoke_seen(small_only, images, None, (1,), reduction=4)
+    assert float(smoke_seen(small_only, images, None).max()) < 0.1
+    seen = smoke_seen(small_only, images, None, reduction=4)
     assert seen.shape == (1, 30, 50)
     assert float(seen.min()) > 0.9
 

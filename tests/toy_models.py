@@ -91,7 +91,7 @@ class StubEngine:
         threads: int = 1,
         device: str = "cpu",
     ) -> None:
-        self.function, self.card, self.zooms, self.reduction = function, card, card.zooms, 1
+        self.function, self.card, self.looks, self.reduction = function, card, card.looks, 1
         self.effort = Effort(device=device, batch=batch, threads=threads)
         self.batches: list[NDArray[np.float32]] = []
         self.torch_threads: set[int] = set()

@@ -92,10 +92,9 @@ class Viewer:
                 self.network,
                 channels,
                 available,
-                card.zooms,
+                card.looks,
                 card.smoke,
                 reduction,
-                card.zoom_margin,
             )
             smoke = seen[0].numpy()
         features = next(f for f in (done.individual, done.common) if f is not None)
