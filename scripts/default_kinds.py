@@ -51,6 +51,7 @@ class Kind:
     make: Callable[[int, int, Sequence[Any], int, bool], Sample]
     facts: Mapping[str, Any]
     looks: Looks = ONCE  # at which sizes the network looks at a scene
+    zooms: tuple[int, ...] = (1,)  # and crops are enlarged in training, step by step in turn
     part_share: float = 0.0  # of samples that are a small part of their scene
     # Which of thresholds about as good: the highest spares false outlines, as photographs bring;
     # the lowest finds most.
@@ -86,9 +87,10 @@ KINDS = {
         _satellite_backgrounds,
         _satellite,
         {"min_bands": 2},
-        # Plumes of some pixels are lost at a quarter of the resolution; from afar fewer clouds are
-        # mistaken for smoke, so that a lower threshold does.
-        looks=Looks((1, 2), margin=1.5, afar=2),
+        # From afar fewer clouds are mistaken for smoke; plumes of some pixels are lost at a quarter
+        # of the resolution.
+        looks=Looks(sizes=(1, 0.5), closer=(2,), margin=1.5),
+        zooms=(1, 2),
         part_share=0.6,
         threshold="lowest",  # thin smoke all over a scene is what is lost
     ),
@@ -107,6 +109,7 @@ KINDS = {
         lambda n, seed, have, size, easy: mss_sample(n, seed, have, size, easy=easy),
         # Photographs of the training have 512 rows, and were seen at half to twice their size.
         {"min_bands": 3, "heat": "celsius", "side_px": 640},
+        looks=Looks(sizes=(1, 0.5, 2)),  # what they agree on is smoke more often
         part_share=0.3,
     ),
     "hss": Kind(

@@ -206,7 +206,7 @@ def draw(kind: Kind, buffer: Sequence[Item], step: int, args: argparse.Namespace
     Where a network looks at enlarged scenes, too, some steps show it a few crops enlarged.
     """
     rng = np.random.default_rng([args.seed, 1, step])
-    zoom = kind.looks.zooms[step % len(kind.looks.zooms)]
+    zoom = kind.zooms[step % len(kind.zooms)]
     whole = zoom == 1 and step >= (1 - WHOLE_SHARE) * args.steps
     count = max(2, args.batch // FEWER) if whole or zoom > 1 else args.batch
     new = [len(buffer) - 1 - i for i in range(NEW_PER_STEP)]

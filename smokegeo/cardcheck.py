@@ -9,14 +9,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from smokegeo.looks import SIZES
 from smokegeo.views import VIEWS
 
 if TYPE_CHECKING:
     from smokegeo.modelfile import Card
 
 SMOKE = "smoke"
-#: Enlargements and reductions a card may ask for; more would show a network nothing new.
-_ZOOMS = (1, 2, 3, 4)
 #: Views of bands a card may ask for; more would not fit into the memory of some machines.
 _MOST_MARGIN = 100
 _MOST_CHANNELS = 1000
@@ -61,20 +60,19 @@ def _input_faults(card: Card) -> Iterator[str]:
         yield f"views {card.views} are not some of {VIEWS}, each once"
     if card.channels > _MOST_CHANNELS:
         yield f"{card.channels} channels are more than {_MOST_CHANNELS}"
-    zooms = tuple(facts.get("zooms", (1,)))
-    if not _are_some(zooms, _ZOOMS) or not all(map(_is_whole, zooms)):
-        yield f"zooms {zooms} are not some of {_ZOOMS}, each once"
-    afar = facts.get("afar", 1)
-    if not _is_whole(afar) or afar not in _ZOOMS:
-        yield f"afar {afar!r} is not one of {_ZOOMS}"
+    sizes, closer = tuple(facts.get("sizes", (1,))), tuple(facts.get("closer", ()))
+    if not _are_sizes(sizes):
+        yield f"sizes {sizes} are not some of {SIZES}, each once"
+    if closer and not _are_sizes(closer):
+        yield f"closer {closer} are not some of {SIZES}, each once"
     for name in ("limit", "full"):
         if facts.get(name) is not None and not (
             _is_number(facts[name]) and 0 < facts[name] < math.inf
         ):
             yield f"{name} {facts[name]!r} is no number above 0"
-    margin = facts.get("zoom_margin", 0)
+    margin = facts.get("closer_margin", 0)
     if not (_is_number(margin) and 0 <= margin <= _MOST_MARGIN):
-        yield f"zoom_margin {margin!r} is no number from 0 to {_MOST_MARGIN}"
+        yield f"closer_margin {margin!r} is no number from 0 to {_MOST_MARGIN}"
     for name in ("min_bands", "side_px"):
         if not _is_whole(facts.get(name, 1)) or facts.get(name, 1) < 1:
             yield f"{name} {facts[name]!r} is no whole number above 0"
@@ -113,6 +111,10 @@ def _statistics_faults(card: Card) -> Iterator[str]:
 def _are_some(values: Sequence[Any], known: Sequence[Any]) -> bool:
     """Say whether there are values, all of them known and none there twice."""
     return bool(values) and set(values) <= set(known) and len(set(values)) == len(values)
+
+
+def _are_sizes(values: Sequence[Any]) -> bool:
+    return _are_some(values, SIZES) and all(map(_is_number, values))
 
 
 def _is_mapping(card: Card, name: str) -> bool:

@@ -97,7 +97,7 @@ class Engine:
     ) -> None:
         self.effort, self.reduction = effort, reduction
         self.card = fit.card
-        self.looks = self.card.looks.without_closer() if effort.fast else self.card.looks
+        self.looks = self.card.looks.without_enlarged() if effort.fast else self.card.looks
         self._network: Network
         with torch_threads(1):  # folding is many small products: threads would wait for each other
             model = load_model(fit.path)

@@ -63,7 +63,7 @@ def estimate(scene: Scene, grid: Grid, engine: Engine) -> Estimate:
     seconds = _seconds(engine, blank) * larger * len(grid) / threads
     pixels, channels = height * width * (engine.effort.batch or 1), engine.card.channels
     # Tiles in the network, and those read ahead as well: stored, as numbers, normalised.
-    seen = pixels * max(engine.looks.zooms) ** 2 // engine.reduction**2
+    seen = int(pixels * max(engine.looks.all) ** 2) // engine.reduction**2
     running = min(threads, len(grid)) * seen * _NETWORK_BYTES
     loaded = min(threads + 2, len(grid)) * pixels * channels * 12
     lines = scene.width * height * 8

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+#: Sizes a network may look at, of a scene's own; others would show it nothing new.
+SIZES = (0.25, 0.5, 1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
 class Looks:
     """Sizes, and how what is seen at each is put together; `smokegeo.zoom` does it.
 
-    The looks that enlarge nothing, as it is and from `afar` (at one part in so many of its size),
-    are averaged: what looks like smoke from near, a cloud's edge, may be plain from afar. Of that
-    and the closer looks, `zooms` above 1, the most counts, but these must be surer, by a `margin`
-    of votes (log odds): enlarged, more is mistaken for smoke, and the higher of two opinions is
-    wrong more often than either.
+    What is seen at all `sizes` is averaged: much that looks like smoke at one, a cloud's edge, does
+    not at another. Of that and what is seen `closer`, the most counts, so that plumes of some
+    pixels are found, but a closer look must be surer, by a `margin` of votes (log odds): enlarged,
+    more is mistaken for smoke, and the higher of two opinions is wrong more often than either.
     """
 
-    zooms: tuple[int, ...] = (1,)
+    sizes: tuple[float, ...] = (1,)
+    closer: tuple[float, ...] = ()
     margin: float = 0.0
-    afar: int = 1
 
-    def without_closer(self) -> Looks:
-        """Return these looks but for all zooms after the first, which take the most time."""
-        return replace(self, zooms=self.zooms[:1])
+    @property
+    def all(self) -> tuple[float, ...]:
+        """The sizes of all looks, each once."""
+        return tuple(dict.fromkeys(self.sizes + self.closer))
+
+    def without_enlarged(self) -> Looks:
+        """Return these looks but for those that enlarge, which take the most time."""
+        return Looks(tuple(size for size in self.sizes if size <= 1) or (1,))
 
 
 #: One look, at a scene as it is.

@@ -93,9 +93,9 @@ class Card:
     def looks(self) -> Looks:
         """At which sizes the network looks at a scene."""
         return Looks(
-            tuple(self.input.get("zooms", (1,))),
-            float(self.input.get("zoom_margin", 0)),
-            int(self.input.get("afar", 1)),
+            tuple(self.input.get("sizes", (1,))),
+            tuple(self.input.get("closer", ())),
+            float(self.input.get("closer_margin", 0)),
         )
 
     def reduction_for(self, width: int, height: int) -> int:

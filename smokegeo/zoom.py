@@ -36,29 +36,27 @@ def smoke_seen(
 
 
 def as_seen(images: Tensor, looks: Looks) -> Iterator[Tensor]:
-    """Yield images (B, C, H, W) as each look sees them: with each zoom, then from afar."""
-    yield from (enlarge(images, zoom) for zoom in looks.zooms)
-    if looks.afar > 1:
-        yield reduced(images, looks.afar)
+    """Yield images (B, C, H, W) at the size of each look, in the order of `looks.all`."""
+    for size in looks.all:
+        yield enlarge(images, int(size)) if size >= 1 else reduced(images, round(1 / size))
 
 
 def together(maps: Sequence[Tensor], looks: Looks, shape: Sequence[int]) -> Tensor:
-    """Return the smoke (B, H, W) of all looks, given a map of each, in the order of `as_seen`.
+    """Return the smoke (B, H, W) of all looks, given a map of each, in the order of `looks.all`.
 
     `shape` is (H, W), that of the images before any look.
     """
-    even, found = [], []
+    seen = dict(zip(looks.all, maps, strict=True))
     less = math.exp(-looks.margin)
-    for zoom, smoke in zip(looks.zooms, maps, strict=False):
-        if zoom == 1:
-            even.append(smoke)
-        else:
-            found.append(shrink(less * smoke / (1 - (1 - less) * smoke), zoom))
-    if looks.afar > 1:
-        even.append(restored(maps[-1], looks.afar, shape))
-    if even:
-        found.append(torch.stack(even).mean(dim=0))
+    found = [torch.stack([_back(seen[size], size, shape) for size in looks.sizes]).mean(dim=0)]
+    for size in looks.closer:
+        found.append(_back(less * seen[size] / (1 - (1 - less) * seen[size]), size, shape))
     return torch.stack(found).amax(dim=0)
+
+
+def _back(smoke: Tensor, size: float, shape: Sequence[int]) -> Tensor:
+    """Return maps (B, h, w) of images at another size at the size (H, W) these came from."""
+    return shrink(smoke, int(size)) if size >= 1 else restored(smoke, round(1 / size), shape)
 
 
 def reduced(images: Tensor, factor: int) -> Tensor:

@@ -640,7 +640,7 @@ def test_votes_are_weighed_as_the_calibrated_network_with_its_looks_says(scripts
     torch.manual_seed(0)
     network = scripts.kinds.build("satellite").eval()
     seen, looks = finish.look(kind, network, []), kind.looks
-    assert {len(item.votes) for item in seen} == {len(looks.zooms) + 1}  # and from afar
+    assert {len(item.votes) for item in seen} == {len(looks.all)}
     votes, truth, empty = finish.weigh(seen, looks)
     assert votes.shape == truth.shape == empty.shape
     scale = finish.calibrate(network, votes, truth)

@@ -45,9 +45,8 @@ def test_what_is_enlarged_and_shrunk_is_where_it_was(zoom):
 
 def test_an_even_image_looks_the_same_enlarged():
     images = torch.full((2, 3, 8, 8), 0.7)
-    once, also = (
-        smoke_seen(brightness, images, None, looks) for looks in (ONCE, Looks((1, 2), 0.0, 2))
-    )
+    often = Looks((1, 0.5), (2,))
+    once, also = (smoke_seen(brightness, images, None, looks) for looks in (ONCE, often))
     torch.testing.assert_close(once, also)
 
 
@@ -58,7 +57,7 @@ def test_the_most_that_is_seen_with_any_zoom_counts():
 
     images = torch.full((1, 1, 8, 8), 3.0)
     assert float(smoke_seen(small_things, images, None, ONCE).max()) < 0.1
-    assert float(smoke_seen(small_things, images, None, Looks((1, 2))).min()) > 0.9
+    assert float(smoke_seen(small_things, images, None, Looks((1,), (2,))).min()) > 0.9
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.5, 3.0])
@@ -66,66 +65,68 @@ def test_a_closer_look_must_be_surer_by_a_margin_of_votes(margin):
     plain, close = torch.tensor([[[0.5, 0.0, 1.0]]]), torch.tensor([[[0.9, 0.3, 1.0]]])
     large = close.repeat_interleave(2, 1).repeat_interleave(2, 2)
     expected = torch.maximum(plain, torch.sigmoid(torch.logit(close) - margin))
-    looks = Looks((1, 2), margin)
+    looks = Looks((1,), (2,), margin)
     torch.testing.assert_close(together([plain, large], looks, plain.shape[1:]), expected)
 
 
 def test_what_is_seen_from_afar_and_as_it_is_are_averaged():
     plain, far = torch.full((1, 5, 7), 0.8), torch.full((1, 3, 4), 0.2)
-    both = together([plain, far], Looks(afar=2), (5, 7))
+    both = together([plain, far], Looks((1, 0.5)), (5, 7))
     torch.testing.assert_close(both, torch.full((1, 5, 7), 0.5))
     close = torch.full((1, 10, 14), 0.6)
-    most = together([plain, close, far], Looks((1, 2), 0.0, 2), (5, 7))
-    torch.testing.assert_close(most, torch.full((1, 5, 7), 0.6))  # the closer look has no mean
+    most = together([plain, far, close], Looks((1, 0.5), (2,)), (5, 7))
+    torch.testing.assert_close(most, torch.full((1, 5, 7), 0.6))  # a closer look is not averaged
+    mean = together([plain, far, close], Looks((1, 0.5, 2)), (5, 7))
+    torch.testing.assert_close(mean, torch.full((1, 5, 7), 1.6 / 3))
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (15, 22)])
 def test_each_look_sees_the_image_at_its_size(shape):
-    sizes = [
-        tuple(look.shape[2:]) for look in as_seen(torch.ones(1, 2, *shape), Looks((1, 3), 0, 2))
-    ]
-    assert sizes == [shape, tuple(3 * n for n in shape), tuple(-(-n // 2) for n in shape)]
+    images = torch.ones(1, 2, *shape)
+    sizes = [tuple(look.shape[2:]) for look in as_seen(images, Looks((1, 0.5), (3,)))]
+    assert sizes == [shape, tuple(-(-n // 2) for n in shape), tuple(3 * n for n in shape)]
 
 
-def test_predict_and_the_card_know_the_margin_and_the_look_from_afar(tmp_path):
-    facts = {"zooms": [1, 2], "zoom_margin": 2.5, "afar": 2}
+def test_predict_looks_as_the_card_says(tmp_path):
+    facts = {"sizes": [1, 0.5], "closer": [2], "closer_margin": 2.5}
     path = save_toy(tmp_path / "margin.safetensors", whole=True, input=facts)
     scene = write_scene(tmp_path / "scene.tif", landscape(len(SATELLITE), (70, 50)), SATELLITE)
     fit, network = fit_model(open_scene(scene), path), load_model(path).for_inference()
-    assert fit.card.looks == Looks((1, 2), 2.5, 2)
+    assert fit.card.looks == Looks((1, 0.5), (2,), 2.5)
     assert toy_card().looks == ONCE
     tile = np.random.default_rng(0).normal(size=(1, fit.card.channels, 64, 48)).astype(np.float32)
     with torch.inference_mode():
         seen = [
             smoke_seen(network, torch.from_numpy(tile), None, looks).numpy()
-            for looks in (Looks((1, 2), 2.5, 2), Looks((1, 2), 0.0, 2), Looks((1, 2), 2.5))
+            for looks in (fit.card.looks, Looks((1, 0.5), (2,)), Looks((1,), (2,), 2.5))
         ]
     found = Engine(fit, Effort().resolved())(tile) / FULL
     np.testing.assert_allclose(found, seen[0], atol=1e-4)
     assert min(np.abs(seen[0] - other).max() for other in seen[1:]) > 0.01
 
 
-@pytest.mark.parametrize("zooms", [[], [0], [1, 8], ["2"], [1.5], [-1]])
-def test_a_card_with_zooms_that_are_none_is_refused(zooms):
-    with pytest.raises(UsageError, match="zooms"):
-        replace(toy_card(), input={"zooms": zooms})
+@pytest.mark.parametrize("sizes", [[0], [1, 8], ["2"], [1.5], [-1], [1, 1]])
+@pytest.mark.parametrize("name", ["sizes", "closer"])
+def test_a_card_with_sizes_that_are_none_is_refused(name, sizes):
+    with pytest.raises(UsageError, match=name):
+        replace(toy_card(), input={name: sizes})
 
 
 @pytest.fixture
 def zooming(tmp_path):
     """A model file whose card asks for looks at twice and half the size, and a scene."""
-    facts = {"zooms": [1, 2], "afar": 2}
+    facts = {"sizes": [1, 0.5], "closer": [2]}
     path = save_toy(tmp_path / "zooming.safetensors", whole=True, input=facts)
     scene = write_scene(tmp_path / "scene.tif", landscape(len(SATELLITE), (70, 50)), SATELLITE)
     return path, scene
 
 
-def test_predict_looks_as_the_card_asks_and_not_closer_if_it_must_be_fast(zooming):
+def test_predict_enlarges_nothing_if_it_must_be_fast(zooming):
     path, scene = zooming
     fit = fit_model(open_scene(scene), path)
     network = load_model(path).for_inference()
     tile = np.random.default_rng(0).normal(size=(1, fit.card.channels, 64, 48)).astype(np.float32)
-    for fast, looks in ((False, Looks((1, 2), 0.0, 2)), (True, Looks((1,), 0.0, 2))):
+    for fast, looks in ((False, Looks((1, 0.5), (2,))), (True, Looks((1, 0.5)))):
         engine = Engine(fit, Effort(fast=fast).resolved())
         assert engine.looks == looks
         with torch.inference_mode():
