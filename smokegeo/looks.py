@@ -12,10 +12,10 @@ SIZES = (0.25, 0.5, 1, 2, 3, 4)
 class Looks:
     """Sizes, and how what is seen at each is put together; `smokegeo.zoom` does it.
 
-    What is seen at all `sizes` is averaged: much that looks like smoke at one, a cloud's edge, does
-    not at another. Of that and what is seen `closer`, the most counts, so that plumes of some
-    pixels are found, but a closer look must be surer, by a `margin` of votes (log odds): enlarged,
-    more is mistaken for smoke, and the higher of two opinions is wrong more often than either.
+    The votes (log odds) of all `sizes` are averaged: much that looks like smoke at one, a cloud's
+    edge, does not at another. Of that and what is seen `closer`, the most counts, so that plumes of
+    some pixels are found, but a closer look must be surer, by a `margin` of votes: enlarged, more
+    is mistaken for smoke, and the higher of two opinions is wrong more often than either.
     """
 
     sizes: tuple[float, ...] = (1,)

@@ -47,11 +47,20 @@ def together(maps: Sequence[Tensor], looks: Looks, shape: Sequence[int]) -> Tens
     `shape` is (H, W), that of the images before any look.
     """
     seen = dict(zip(looks.all, maps, strict=True))
+    mean = _mean([_back(seen[size], size, shape) for size in looks.sizes])
     less = math.exp(-looks.margin)
-    found = [torch.stack([_back(seen[size], size, shape) for size in looks.sizes]).mean(dim=0)]
-    for size in looks.closer:
-        found.append(_back(less * seen[size] / (1 - (1 - less) * seen[size]), size, shape))
-    return torch.stack(found).amax(dim=0)
+    close = [
+        _back(less * seen[size] / (1 - (1 - less) * seen[size]), size, shape)
+        for size in looks.closer
+    ]
+    return torch.stack([mean, *close]).amax(dim=0)
+
+
+def _mean(maps: Sequence[Tensor]) -> Tensor:
+    """Return the mean of what maps (B, H, W) say, as votes: one that is sure counts for more."""
+    if len(maps) == 1:
+        return maps[0]
+    return torch.stack([torch.logit(smoke, eps=1e-6) for smoke in maps]).mean(dim=0).sigmoid()
 
 
 def _back(smoke: Tensor, size: float, shape: Sequence[int]) -> Tensor:

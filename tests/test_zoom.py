@@ -69,7 +69,7 @@ def test_a_closer_look_must_be_surer_by_a_margin_of_votes(margin):
     torch.testing.assert_close(together([plain, large], looks, plain.shape[1:]), expected)
 
 
-def test_what_is_seen_from_afar_and_as_it_is_are_averaged():
+def test_votes_of_what_is_seen_at_several_sizes_are_averaged():
     plain, far = torch.full((1, 5, 7), 0.8), torch.full((1, 3, 4), 0.2)
     both = together([plain, far], Looks((1, 0.5)), (5, 7))
     torch.testing.assert_close(both, torch.full((1, 5, 7), 0.5))
@@ -77,7 +77,15 @@ def test_what_is_seen_from_afar_and_as_it_is_are_averaged():
     most = together([plain, far, close], Looks((1, 0.5), (2,)), (5, 7))
     torch.testing.assert_close(most, torch.full((1, 5, 7), 0.6))  # a closer look is not averaged
     mean = together([plain, far, close], Looks((1, 0.5, 2)), (5, 7))
-    torch.testing.assert_close(mean, torch.full((1, 5, 7), 1.6 / 3))
+    torch.testing.assert_close(mean, torch.sigmoid(torch.logit(close[:, ::2, ::2]) / 3))
+
+
+def test_a_look_that_is_sure_counts_for_more_and_none_is_beyond_doubt():
+    unsure, sure = torch.full((1, 4, 4), 0.7), torch.full((1, 2, 2), 0.01)
+    assert float(together([unsure, sure], Looks((1, 0.5)), (4, 4)).max()) < 0.2
+    never, always = torch.zeros(1, 4, 4), torch.ones(1, 2, 2)
+    both = together([never, always], Looks((1, 0.5)), (4, 4))
+    torch.testing.assert_close(both, torch.full((1, 4, 4), 0.5), atol=0.03, rtol=0)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (15, 22)])
