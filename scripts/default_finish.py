@@ -143,7 +143,8 @@ def look(kind: Kind, network: MoP, have: Sequence[Any]) -> list[Seen]:
     for number in range(JUDGED):
         sample = kind.make(number, 55, have, kind.size_px, False)
         image, available, target = as_tensors(kind, sample, number, 55)
-        said = (folded(look, available[None]) for look in as_seen(image[None].float(), kind.looks))
+        sizes = as_seen(image[None].float(), kind.looks)
+        said = (folded(sized, available[None]) for sized in sizes)
         seen.append(Seen([logits[:, 1] - logits[:, 0] for logits in said], target))
     return seen
 

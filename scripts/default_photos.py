@@ -54,7 +54,7 @@ AERIAL_SHARE, SLOPE_SHARE = 0.4, 0.12
 #: learn that what has heat is simulated.
 HEAT_SHARE = 0.35
 #: Sizes photographs are seen at, as a share of their own.
-ZOOMS = (0.35, 4.5)
+ZOOMS = (0.35, 2.2)
 
 
 @dataclass(frozen=True)
