@@ -128,10 +128,18 @@ def test_half_storage_halves_the_file_and_hardly_changes_the_output(model, path)
 
 
 def test_half_storage_keeps_what_does_not_fit_into_half(path):
-    state = {"large": torch.tensor([1e6, 1.0]), "small": torch.tensor([0.5])}
+    state = {"large": torch.full((70, 70), 1e6), "small": torch.full((70, 70), 0.5)}
     save_model(path, make_card(), state, half=True)
     assert load_file(path)["small"].dtype == torch.float16
     assert torch.equal(load_model(path).state["large"], state["large"])
+
+
+def test_half_storage_keeps_few_numbers_whole(path):
+    norm, kernel = torch.linspace(0, 1, 100), torch.rand(70, 70)
+    save_model(path, make_card(), {"norm": norm, "kernel": kernel}, half=True)
+    kept = load_file(path)
+    torch.testing.assert_close(kept["norm"], norm, atol=0, rtol=0)
+    assert kept["kernel"].dtype == torch.float16
 
 
 def test_any_kind_of_number_can_be_stored(path):
